@@ -155,7 +155,7 @@ type API struct {
 	o           Options
 	readers     atomic.Int32 // number of programs that read the stream of events
 	identifying sync.Map     // IDs of the robots that are blinking because of identify
-	left        sync.Map     // when the tab of a robot of the page was closed; key: ID
+	left        sync.Map     // when the browser tab that acts as a robot was closed; key: ID of the robot
 	trying      sync.Map     // names of the engines that are being tried
 	examining   sync.Mutex   // held while the doctor is running
 	searches    singleflight.Group
@@ -337,7 +337,7 @@ func (a *API) adopt(ctx context.Context, b adoption) (robot device.Robot, err er
 		robot, err = adopt(id, client)
 	}
 	if err == nil && oldClients[robot.ID] != robot.Client {
-		_ = a.o.Talk.Hangup(ctx, robot.ID, "adopted anew") // fails if the robot is not connected
+		_ = a.o.Talk.Hangup(ctx, robot.ID, "another client was adopted") // fails if the robot is not connected
 	}
 	return robot, err
 }
@@ -398,7 +398,7 @@ func (a *API) adopted(name string) (device.Robot, error) {
 	robot, err := a.o.Robots.Get(id)
 	if err == nil && !robot.Adopted() {
 		err = &httpserver.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
-			Sentence: "nobody has adopted this robot, so it tells nothing; perch robot adopt " + string(id) + " does that"}
+			Sentence: "nobody has adopted this robot, so it announces nothing; adopt it with perch robot adopt " + string(id)}
 	}
 	return robot, err
 }

@@ -24,7 +24,7 @@ const doctorTimeout = 3 * time.Minute
 func (a *API) examine(ctx context.Context) ([]Finding, error) {
 	if !a.examining.TryLock() {
 		return nil, &httpserver.Fault{Word: "busy", HTTP: http.StatusConflict,
-			Sentence: "the doctor is looking already; try again when that has ended"}
+			Sentence: "the doctor is running already; try again when it has finished"}
 	}
 	defer a.examining.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)

@@ -206,7 +206,7 @@ func (a *API) speak(ctx context.Context, part, text string) ([]byte, error) {
 		return nil, err
 	}
 	if len(pcm) == 0 {
-		return nil, errors.New("it made no sound of the text; is it the voice for that language?")
+		return nil, errors.New("it returned no sound for the text; check that its voice is for the language of the text")
 	}
 	var wav bytes.Buffer
 	err = voice.WriteWAV(&wav, voice.SpeakerRate, pcm)

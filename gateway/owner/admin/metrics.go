@@ -126,7 +126,7 @@ func (m *Metrics) registerGauges(registry *prometheus.Registry) {
 
 // Run counts events until ctx ends or the bus is closed.
 func (m *Metrics) Run(ctx context.Context, r *event.Reader) {
-	for name := range up(m.api.o.Parts()) {
+	for name := range partsUp(m.api.o.Parts()) {
 		m.parts[name] = true
 		m.faults.WithLabelValues(name)
 	}
@@ -214,14 +214,14 @@ func (o Options) collectCounters(out chan<- prometheus.Metric) {
 // collectParts collects the condition of the parts.
 func (o Options) collectParts(out chan<- prometheus.Metric) {
 	desc := prometheus.NewDesc("perch_part_up", "Whether a part does its work.", []string{"part"}, nil)
-	for name, ok := range up(o.Parts()) {
+	for name, ok := range partsUp(o.Parts()) {
 		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, BoolValue(ok), name)
 	}
 }
 
-// up returns whether each part works, by its name. Parts that have the same name, such as two servers of one
+// partsUp returns whether each part works, by its name. Parts that have the same name, such as two servers of one
 // kind, have a single entry, which is true if all of them work.
-func up(parts []Part) map[string]bool {
+func partsUp(parts []Part) map[string]bool {
 	works := map[string]bool{}
 	for _, p := range parts[:min(len(parts), maxParts)] {
 		name := plain.Clip(p.Name, limit.Word)

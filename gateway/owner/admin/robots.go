@@ -72,7 +72,7 @@ func (a *API) leave(r device.Robot, now time.Time) error {
 // hasLeft reports whether the tab of a robot of the page was closed, and not opened again.
 func (a *API) hasLeft(r device.Robot) bool {
 	at, left := a.left.Load(r.ID)
-	return left && !r.Booted.After(at.(time.Time)) // the channel of the tab may end after it has left
+	return left && !r.Booted.After(at.(time.Time)) // LastSeen is no use: the channel of the tab may end after leave
 }
 
 // readChange reads a change of a robot's settings. It rejects unknown keys. The key character is the newer name of

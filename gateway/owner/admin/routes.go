@@ -209,17 +209,17 @@ func (a *API) settingsRoutes(large, api gin.IRouter) {
 	config.PUT("", changeHandler(a, func(_ string, change struct{ Set map[string]any }) map[string]any { return change.Set }))
 	config.PUT("/:key", changeHandler(a, func(key string, value any) map[string]any { return map[string]any{key: value} }))
 	config.DELETE("/:key", func(c *gin.Context) { a.respondToChange(c, map[string]any{c.Param("key"): nil}) })
-	api.POST("/restart", requires(a.o.Restart != nil, "what restarts it"), actionHandler(http.StatusAccepted, func(c *gin.Context) error {
+	api.POST("/restart", requires(a.o.Restart != nil, "a way to restart it"), actionHandler(http.StatusAccepted, func(c *gin.Context) error {
 		if _, err := decodeBody[struct{}](c, true); err != nil {
 			return err
 		}
 		return a.restart()
 	}))
-	api.GET("/doctor", requires(a.o.Doctor != nil, "a doctor; perch doctor is one"), jsonHandler(http.StatusOK, func(c *gin.Context) (any, error) {
+	api.GET("/doctor", requires(a.o.Doctor != nil, "a doctor; run perch doctor instead"), jsonHandler(http.StatusOK, func(c *gin.Context) (any, error) {
 		found, err := a.examine(c.Request.Context())
 		return gin.H{"items": found}, err
 	}))
-	api.GET("/logs", requires(a.o.Logs != nil, "a log that is kept"), func(c *gin.Context) {
+	api.GET("/logs", requires(a.o.Logs != nil, "a stored log"), func(c *gin.Context) {
 		err := a.followLogs(c.Request.Context(), c.Writer, c.Query("level"), c.GetHeader("Last-Event-ID"))
 		if !streamEnded(err) {
 			_ = c.Error(err) // only logged if the headers were sent already

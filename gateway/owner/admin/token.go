@@ -38,8 +38,8 @@ func (a *API) issueToken(robot device.Robot, w tokenRequest) (Token, error) {
 	case errors.Is(err, device.ErrOtherClient):
 		return Token{}, &httpserver.Fault{Word: "other_client", HTTP: http.StatusConflict,
 			Sentence: fmt.Sprintf(
-				"%s. Leave it out to get the adopted one, and enter that in the client; or have the client check in with its own Client-Id, "+
-					"let it in by perch robot adopt --replace, and adopt it", err)}
+				"%s. Leave client_id out to get the adopted Client-Id, and enter that in the client; or let the client check in with its own "+
+					"Client-Id, admit the client with perch robot adopt --replace, and adopt the robot again", err)}
 	case err != nil:
 		return Token{}, err
 	case robot.BaseURL == "":

@@ -205,15 +205,15 @@ func (s *Server) Routes(r, paced gin.IRouter) {
 		c.Status(http.StatusNoContent)
 	})
 	paced.DELETE("/session", func(c *gin.Context) {
-		s.leave(c, func(open openSession) error { return s.logOut(open.id) })
+		s.handleLogout(c, func(open openSession) error { return s.logOut(open.id) })
 	})
 	paced.DELETE("/sessions", func(c *gin.Context) {
-		s.leave(c, func(openSession) error { return s.endSessions() })
+		s.handleLogout(c, func(openSession) error { return s.endSessions() })
 	})
 }
 
-// leave calls end with the request's session, and deletes the cookie. It responds 409 if the request has no session.
-func (s *Server) leave(c *gin.Context, end func(openSession) error) {
+// handleLogout calls end with the request's session, and deletes the cookie. It responds 409 if the request has no session.
+func (s *Server) handleLogout(c *gin.Context, end func(openSession) error) {
 	open, ok := s.session(c.Request)
 	if !ok || AuthMethodOf(c.Request) != ByCookie {
 		_ = c.Error(&httpserver.Fault{Word: "no_session", Sentence: "there is no session to end", HTTP: http.StatusConflict})

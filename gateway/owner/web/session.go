@@ -199,7 +199,7 @@ func (s *Server) logOut(id sessionID) error {
 	s.mu.Lock()
 	next := maps.Clone(s.loggedOut)
 	s.mu.Unlock()
-	maps.DeleteFunc(next, func(id sessionID, _ bool) bool { return s.o.Now().Sub(id.began()) >= sessionLifetime }) // a slow clock ends none
+	maps.DeleteFunc(next, func(id sessionID, _ bool) bool { return s.o.Now().Sub(id.began()) >= sessionLifetime }) // keeps sessions that seem to begin in the future, because the clock was set back
 	if len(next) >= maxLoggedOut {
 		return s.endAll()
 	}
@@ -207,7 +207,7 @@ func (s *Server) logOut(id sessionID) error {
 	err := s.o.StoreLoggedOut(formatSessions(next)) // called without mu, which every request with a cookie needs
 	s.mu.Lock()
 	s.loggedOut = next
-	s.tellEnded()
+	s.notifyEnded()
 	s.mu.Unlock()
 	return endError(err)
 }
@@ -228,13 +228,13 @@ func (s *Server) endAll() error {
 	}
 	s.mu.Lock()
 	s.epoch, s.loggedOut = epoch, map[sessionID]bool{}
-	s.tellEnded()
+	s.notifyEnded()
 	s.mu.Unlock()
 	return endError(err)
 }
 
-// tellEnded wakes all callers of waitEnded. s.mu must be held.
-func (s *Server) tellEnded() {
+// notifyEnded wakes all callers of waitEnded. s.mu must be held.
+func (s *Server) notifyEnded() {
 	close(s.ended)
 	s.ended = make(chan struct{})
 }
@@ -245,7 +245,7 @@ func endError(err error) error {
 		return nil
 	}
 	return &httpserver.Fault{Word: "end_not_stored", HTTP: http.StatusInternalServerError, Err: err,
-		Sentence: "you are logged out, but a restart of Perch logs you in again, because that could not be stored (" + err.Error() +
+		Sentence: "you are logged out, but a restart of Perch logs you in again, because the logout could not be stored (" + err.Error() +
 			"); correct that, log in and log out once more"}
 }
 
@@ -354,7 +354,7 @@ func (s *Server) sayCode(ctx context.Context) error {
 			Sentence: fmt.Sprintf("a robot has said a code just now; it says another one in %d seconds", int(wait.Seconds())+1)}
 	}
 	code, typed, _ := s.newLink()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout) // a client that leaves must not let the next one begin
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout) // a client that disconnects must not end the try, or the next client could begin another
 	defer cancel()
 	if err := s.o.Robots.SayCode(ctx, typed); err != nil {
 		s.redeem(code)
