@@ -71,7 +71,7 @@ func (r *target) backupSource(ctx context.Context, stderr io.Writer) (func(io.Wr
 			"or an appliance elsewhere with --url", err)
 	}
 	return func(w io.Writer) (archive.Manifest, error) {
-		p, err := datadir.Archive(data, version, slog.Default()).Stopped(ctx)
+		p, err := datadir.Archive(data, version, slog.Default()).BackupStopped(ctx)
 		if err != nil {
 			return archive.Manifest{}, err
 		}

@@ -44,7 +44,7 @@ func serveCommand() *cobra.Command {
 func serve(ctx context.Context, s *settings, newDatabase bool, out io.Writer) error {
 	// A staged backup contains settings, so it is restored before the configuration is loaded.
 	earlyLog := slog.New(logTo(os.Stderr, slog.LevelInfo, isJournal(os.Getenv("JOURNAL_STREAM"), os.Stderr)))
-	if err := datadir.Archive(config.Data(s.data), version, earlyLog).Finish(); err != nil {
+	if err := datadir.Archive(config.Data(s.data), version, earlyLog).FinishRestore(); err != nil {
 		return err
 	}
 	c, err := s.load()

@@ -20,17 +20,17 @@ import (
 	"perch/store"
 )
 
-// maxAttempts is the maximum number of attempts to make a backup with the file of every record of the
+// maxAttempts is the maximum number of attempts to make a backup that has the file of every record of the
 // folder's table. An attempt may miss a file because files are added and removed at any time.
 const maxAttempts = 3
 
-// Running makes a backup while an appliance uses the directory and has its database open.
-func (d Directory) Running(ctx context.Context, db *store.DB) (*Backup, error) {
+// BackupRunning makes a backup while an appliance uses the directory and has its database open.
+func (d Directory) BackupRunning(ctx context.Context, db *store.DB) (*Backup, error) {
 	return d.makeBackup(ctx, db.Backup)
 }
 
-// Stopped makes a backup while no appliance uses the directory.
-func (d Directory) Stopped(ctx context.Context) (*Backup, error) {
+// BackupStopped makes a backup while no appliance uses the directory.
+func (d Directory) BackupStopped(ctx context.Context) (*Backup, error) {
 	return d.makeBackup(ctx, func(w io.Writer) error { return store.BackupFile(DatabasePath(d.Path), lockTimeout, w) })
 }
 

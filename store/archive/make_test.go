@@ -82,7 +82,7 @@ func TestBackupIsStreamed(t *testing.T) {
 	var log bytes.Buffer
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	p := must.Value(at(data, slog.New(slog.NewTextHandler(&log, nil))).Running(t.Context(), db))(t)
+	p := must.Value(at(data, slog.New(slog.NewTextHandler(&log, nil))).BackupRunning(t.Context(), db))(t)
 	defer p.Close()
 	must.Succeed(t, p.Write(t.Context(), io.Discard))
 	runtime.ReadMemStats(&after)

@@ -251,7 +251,7 @@ func TestSettingsAreRestored(t *testing.T) {
 	}
 	none := t.TempDir()
 	archivetest.Write(t, DatabasePath(none), database(t, "none"))
-	made := must.Value(at(none, slog.Default()).Stopped(t.Context()))(t)
+	made := must.Value(at(none, slog.Default()).BackupStopped(t.Context()))(t)
 	defer made.Close()
 	var backup bytes.Buffer
 	must.Succeed(t, made.Write(t.Context(), &backup))
@@ -305,7 +305,7 @@ func stagedIn(t *testing.T) string {
 
 func finish(t *testing.T, data string) {
 	t.Helper()
-	must.Succeed(t, at(data, slog.New(slog.DiscardHandler)).Finish())
+	must.Succeed(t, at(data, slog.New(slog.DiscardHandler)).FinishRestore())
 }
 
 func TestSwapIsFinishedAfterPowerCut(t *testing.T) {
@@ -377,7 +377,7 @@ func TestDamagedStagedBackupIsNotSwappedIn(t *testing.T) {
 		data := stagedIn(t)
 		archivetest.Write(t, filepath.Join(data, stageName, name), []byte("rotten"))
 		var log bytes.Buffer
-		must.Succeed(t, at(data, slog.New(slog.NewTextHandler(&log, nil))).Finish())
+		must.Succeed(t, at(data, slog.New(slog.NewTextHandler(&log, nil))).FinishRestore())
 		if got := which(t, data); got != "old" || !strings.Contains(log.String(), "is damaged and is not restored") {
 			t.Errorf("%s: now it is %s; log:\n%s", name, got, &log)
 		}

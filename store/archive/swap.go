@@ -17,9 +17,9 @@ import (
 	"perch/store"
 )
 
-// Finish swaps in a staged backup, or removes it if it has no marker or is damaged. The appliance must
-// call Finish when it starts, before it opens any file of the data directory.
-func (d Directory) Finish() error {
+// FinishRestore swaps in a staged backup, or removes it if it has no marker or is damaged. The appliance must
+// call FinishRestore when it starts, before it opens any file of the data directory.
+func (d Directory) FinishRestore() error {
 	if _, err := os.Lstat(filepath.Join(d.Path, stageName)); err != nil {
 		return nil // if the directory cannot be read, opening the database fails as well
 	}
@@ -31,7 +31,7 @@ func (d Directory) Finish() error {
 	return d.swapIn(d.Log)
 }
 
-// swapIn implements Finish. The caller holds the lock of the database.
+// swapIn implements FinishRestore. The caller holds the lock of the database.
 func (d Directory) swapIn(log *slog.Logger) error {
 	data := d.Path
 	m, ready, err := readStaged(data)

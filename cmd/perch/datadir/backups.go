@@ -41,7 +41,7 @@ func (a *Backups) Backup(ctx context.Context) (admin.Backup, error) {
 	if err := a.lock(); err != nil {
 		return admin.Backup{}, err
 	}
-	p, err := a.dir.Running(ctx, a.db)
+	p, err := a.dir.BackupRunning(ctx, a.db)
 	if err != nil {
 		a.busy.Unlock()
 		return admin.Backup{}, err

@@ -61,7 +61,7 @@ func Prepare(d archive.Directory) error {
 	if err := os.MkdirAll(d.Path, 0o750); err != nil {
 		return fmt.Errorf("create the data directory: %w; choose another one with --data", err)
 	}
-	return d.Finish()
+	return d.FinishRestore()
 }
 
 // OpenDatabase opens the database. It salvages a damaged one: it keeps the records that can be
