@@ -37,10 +37,11 @@ func openBolt(path string, timeout time.Duration) (*bbolt.DB, *os.File, error) {
 	}
 }
 
-// openWith opens a bolt file; it calls open to open the file itself. About the options, including those left at their defaults: Every commit writes the free list,
-// because commits are rare, and because without a stored list bolt reads the whole file when it opens it. The free list in
-// memory is a map, because an array is slow for a fragmented file. The initial size of the memory map is not set, because a
-// larger map enlarges the file. Statistics are on, because compact needs the number of free pages.
+// openWith opens a bolt file, and calls open to open the file itself. Some of bolt's defaults matter: every commit writes
+// the free list, because commits are rare, and because without a stored list bolt reads the whole file when it opens it;
+// the initial size of the memory map is not set, because a larger map enlarges the file; statistics are on, because
+// compact needs the number of free pages. The free list in memory is a map, because an array is slow for a fragmented
+// file.
 func openWith(path string, timeout time.Duration, readOnly bool, open func(string, int, os.FileMode) (*os.File, error)) (*bbolt.DB, *os.File, error) {
 	var file *os.File
 	options := &bbolt.Options{

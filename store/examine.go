@@ -104,7 +104,7 @@ func rescue(path string, file *os.File, size int64, cause error, o Options) (*sa
 		case errors.Is(err, salvage.ErrNothing):
 			return nil, damaged(path, err)
 		}
-		return nil, newFailure(ErrDamaged, errors.Join(cause, err), fmt.Errorf("%s is damaged (%w), and what can be read of it was not put into a new file: %w; restore a backup with perch restore, "+
+		return nil, newFailure(ErrDamaged, errors.Join(cause, err), fmt.Errorf("%s is damaged (%w), and its readable records could not be copied to a new file: %w; restore a backup with perch restore, "+
 			"or move the file away and start with an empty one by perch serve --new-database", path, cause, reason(err)))
 	}
 	if err := syncDirectories(directory); err != nil {

@@ -139,7 +139,7 @@ func (r *rescue) copyOrphan(t tree, page []byte, count int) error {
 // has found pages for it and there are no stray pages: then none of its pages is missing.
 func (r *rescue) report() (lost, tables []string) {
 	if r.older {
-		lost = append(lost, "the last change before that")
+		lost = append(lost, "the last change before the damage")
 	}
 	for _, g := range r.gaps {
 		if g.pages > 0 && r.stray == 0 {

@@ -83,7 +83,7 @@ func (r Report) String() string {
 		return fmt.Sprintf("the database was damaged (%s); %s", r.Cause, r.Losses())
 	}
 	return fmt.Sprintf("the database was damaged (%s) when it was opened at %s; the %d records that can be read were kept; %s; "+
-		"restore a backup where that matters, and remove %s once it is needed no more",
+		"restore a backup if these losses matter, and remove %s when you no longer need it",
 		r.Cause, r.At.Local().Format(time.DateTime), r.Records, r.Losses(), r.Kept)
 }
 
@@ -100,7 +100,7 @@ func (r Report) Brief() string {
 		return fmt.Sprintf("the database was damaged; %s", lost)
 	}
 	return fmt.Sprintf("the database was damaged when it was opened at %s; the %d records that can be read were kept; %s (the log says more); "+
-		"restore a backup where that matters, and remove %s once it is needed no more", r.At.Local().Format(time.DateTime), r.Records, lost,
+		"restore a backup if these losses matter, and remove %s when you no longer need it", r.At.Local().Format(time.DateTime), r.Records, lost,
 		filepath.Base(r.Kept))
 }
 

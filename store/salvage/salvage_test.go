@@ -100,10 +100,10 @@ func TestEachZeroedPageIsFoundAndTheOthersCopied(t *testing.T) {
 		}
 		for table, n := range want {
 			lost := n - holds[table]
-			if lost > 0 && !slices.Contains(c.Tables, table) && !slices.Contains(c.Lost, "the last change before that") {
+			if lost > 0 && !slices.Contains(c.Tables, table) && !slices.Contains(c.Lost, "the last change before the damage") {
 				t.Errorf("page %d: %d records of %s are missing, and the report is %v", at/PageSize, lost, table, c.Lost)
 			}
-			if table == "many" && lost > 100 && len(c.Lost) > 0 && c.Lost[0] != "the last change before that" {
+			if table == "many" && lost > 100 && len(c.Lost) > 0 && c.Lost[0] != "the last change before the damage" {
 				t.Errorf("page %d: %d records are missing for one page", at/PageSize, lost)
 			}
 		}
