@@ -398,7 +398,7 @@ func TestFlashRefusesPortOrFile(t *testing.T) {
 		{[]string{bad}, 1, "cannot be written to a robot"},
 		{[]string{writeFile(t, "empty.bin", nil)}, 1, "the file is empty"},
 		{[]string{writeFile(t, "damaged.bin", damaged)}, 1, "damaged.bin would not start: the image's checksum"},
-		{[]string{writeFile(t, "cut.bin", cut[:1500])}, 1, "it was not copied whole"},
+		{[]string{writeFile(t, "cut.bin", cut[:1500])}, 1, "it was not copied completely"},
 		{[]string{good, good}, 2, "but 2 arguments were given"},
 		{[]string{good, "--baud", "1"}, 2, "--baud 1"},
 		{[]string{"--save", good}, 2, "--save goes with --at"},

@@ -166,15 +166,15 @@ func (f *flasher) inspect(ctx context.Context, r *robotFlash) error {
 // the application in that partition.
 func (f *flasher) readStartPartition(ctx context.Context, r *robotFlash) error {
 	var records [2][]byte
-	if otadata, ok := r.table.Choice(); ok {
+	if otadata, ok := r.table.OTAData(); ok {
 		const sector = 4096 // otadata holds two records about the partition to start, each at the beginning of a sector
-		b, err := f.tool.read(ctx, otadata.Offset, sector+espimage.ChoiceRecord, nil)
+		b, err := f.tool.read(ctx, otadata.Offset, sector+espimage.OTADataRecord, nil)
 		if err != nil {
 			return err
 		}
-		records = [2][]byte{b[:espimage.ChoiceRecord], b[sector:]}
+		records = [2][]byte{b[:espimage.OTADataRecord], b[sector:]}
 	}
-	p, ok := r.table.Starts(records[0], records[1])
+	p, ok := r.table.StartPartition(records[0], records[1])
 	if !ok {
 		return nil
 	}

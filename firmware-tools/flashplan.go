@@ -190,12 +190,12 @@ func (f *flashFlags) planApp(p *flashPlan, r robotFlash, file flashFile, dest de
 				"board does not work. If this image was built for this robot, confirm that with --board BOARD",
 			r.app.Project, file.name, file.image.App.Project)
 	}
-	otadata, ok := r.table.Choice()
+	otadata, ok := r.table.OTAData()
 	if f.boot && !ok && dest.partition != r.startPartition {
 		return fmt.Errorf("the robot has no otadata partition that could select %s; it starts %s", dest.name, r.startPartition.Name)
 	}
 	if f.boot && ok {
-		b, err := r.table.Choose(dest.partition)
+		b, err := r.table.SelectSlot(dest.partition)
 		if err != nil {
 			return err
 		}

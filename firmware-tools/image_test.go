@@ -36,7 +36,7 @@ func TestImage(t *testing.T) {
 		{[]string{"--chip", "esp32", good}, 1, "esp32s3", "built for esp32s3, and the robot has esp32"},
 		{[]string{"--slot", "300", good}, 1, "esp32s3", "partition takes 300"},
 		{[]string{bad}, 1, "stack-chan 1.2.4", "the file is damaged"},
-		{[]string{page}, 1, "kind      unknown, 6 bytes", "this is no firmware image"},
+		{[]string{page}, 1, "kind      unknown, 6 bytes", "this is not a firmware image"},
 		{[]string{"--json", bad}, 1, `"code": "bad_hash"`, "the file is damaged"},
 		{[]string{t.TempDir()}, 1, "", "is not a file"},
 		{[]string{"/nowhere.bin"}, 1, "", "nowhere.bin"},

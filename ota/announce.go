@@ -183,7 +183,7 @@ func (s *Service) recordRefusal(err error, address, device string, now time.Time
 		s.o.Log.Warn("the requests of further robots were refused", "count", dropped)
 	}
 	if log {
-		s.o.Log.Warn("a robot was turned away: its request was refused", "address", n.Address, "name", n.Device, "err", n.Reason)
+		s.o.Log.Warn("a robot's request was refused", "address", n.Address, "name", n.Device, "err", n.Reason)
 		s.o.Bus.Publish("", "", event.Changed{What: "refused"})
 	}
 }

@@ -27,7 +27,7 @@ var errFetchStalled = errors.New("nothing arrived for 30 seconds")
 func (f *Firmware) Fetch(ctx context.Context, from, sha256, board string, now time.Time) (version string, err error) {
 	u, err := url.Parse(from)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(from) > 2000 {
-		return "", refuse("bad_url", http.StatusBadRequest, "url is no address such as http://host/app.bin")
+		return "", refuse("bad_url", http.StatusBadRequest, "url is not an address such as http://host/app.bin")
 	}
 	if !isHash(sha256) {
 		return "", refuse("bad_sha256", http.StatusBadRequest, "sha256 is not 64 digits of lower-case hex")
@@ -85,7 +85,7 @@ func (f *Firmware) request(ctx context.Context, u *url.URL) (io.ReadCloser, erro
 		return nil, notFetched("it answered %s", response.Status)
 	case response.ContentLength > espimage.MaxSize:
 		response.Body.Close()
-		return nil, notFetched("%d bytes are more than any robot takes", response.ContentLength)
+		return nil, notFetched("it has %d bytes, which is more than any robot's partition holds", response.ContentLength)
 	}
 	return response.Body, nil
 }
@@ -102,7 +102,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.from.Read(p)
 	w.watch.Reset(stallTimeout)
 	if err != nil && err != io.EOF && w.ctx.Err() != nil {
-		err = refuse("not_fetched", http.StatusBadGateway, "the image did not arrive whole: %w", context.Cause(w.ctx))
+		err = refuse("not_fetched", http.StatusBadGateway, "the image did not arrive completely: %w", context.Cause(w.ctx))
 	}
 	return n, err
 }

@@ -121,7 +121,7 @@ func TestRefusedHandshakesFillNoLog(t *testing.T) {
 		r.Header.Set("Device-Id", fmt.Sprintf("02:00:00:00:%02x:%02x", i/256, i%256))
 		h.service.TurnAway(r, &httpserver.Fault{Word: "wrong_token", Sentence: "the token is missing or wrong", HTTP: http.StatusUnauthorized})
 	}
-	if lines := strings.Count(h.log.String(), "turned away"); lines != 1 || len(h.service.Refused()) != 1 {
+	if lines := strings.Count(h.log.String(), "a robot's request was refused"); lines != 1 || len(h.service.Refused()) != 1 {
 		t.Errorf("%d lines, listed are %+v", lines, h.service.Refused())
 	}
 }

@@ -190,7 +190,7 @@ func (t Trial) recordMiss(i Image, v *verdict) Trial {
 // failureReason returns why the image has failed.
 func (t Trial) failureReason() string {
 	if t.Backed {
-		return "it was installed, and the robot came back with the image before"
+		return "it was installed, and the robot came back with its previous image"
 	}
 	return "it was offered, and the robot came back without it"
 }

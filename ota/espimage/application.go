@@ -65,7 +65,7 @@ const (
 // read returns the next n bytes of the file. part names them in errors.
 func (r *appReader) read(n int64, part string) ([]byte, error) {
 	if n > r.image.Size-r.at {
-		return nil, refuse(Truncated, "the file ends after %d bytes, within the image's %s; it was not copied whole", r.image.Size, part)
+		return nil, refuse(Truncated, "the file ends after %d bytes, within the image's %s; it was not copied completely", r.image.Size, part)
 	}
 	r.at += n
 	return r.file[r.at-n : r.at], nil
@@ -82,7 +82,7 @@ func (r *appReader) segment(n int) ([]byte, error) {
 	r.image.Segments = append(r.image.Segments, s)
 	switch {
 	case s.Length%4 != 0 || s.Length >= MaxSize:
-		return nil, refuse(BadSegment, "segment %d claims %d bytes; a boot loader takes multiples of 4 under 16 MB", n, s.Length)
+		return nil, refuse(BadSegment, "segment %d has a length of %d bytes; a boot loader accepts multiples of 4 under 16 MB", n, s.Length)
 	case r.image.Chip.isMapped(s.Address) && uint32(s.Offset%mmuPage) != s.Address%mmuPage:
 		return nil, refuse(BadSegment,
 			"segment %d is to be mapped to %#x, which does not fit its place %#x in the file; it is linked for another chip or offset", n, s.Address,

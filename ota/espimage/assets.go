@@ -53,7 +53,7 @@ func ReadAssets(r io.ReaderAt, size int64) (Assets, error) {
 		return a, fmt.Errorf("read the assets: %w", err)
 	}
 	if len(start) < assetsHeader+assetsEntry {
-		return a, refuse(NotAssets, "this is no asset file: it is shorter than the table of one")
+		return a, refuse(NotAssets, "this is not an asset file: it is shorter than the smallest asset file")
 	}
 	if a.Size > MaxSize {
 		return a, refuse(TooLarge, "the file has %d bytes; no robot has a partition of more than 16 MB", a.Size)
@@ -64,10 +64,10 @@ func ReadAssets(r io.ReaderAt, size int64) (Assets, error) {
 		if err != nil {
 			return a, fmt.Errorf("read the assets: %w", err)
 		}
-		return a, refuse(NotAssets, "this is no asset file, as the firmware's asset generator makes them (it is of the kind: %s)", kind)
+		return a, refuse(NotAssets, "this is not an asset file of the firmware's asset generator (its kind: %s)", kind)
 	}
 	if assetsHeader+length > a.Size {
-		return a, refuse(Truncated, "the file has %d bytes, and tells of %d: it was cut short", a.Size, assetsHeader+length)
+		return a, refuse(Truncated, "the file has %d bytes, and its header announces %d: it was cut short", a.Size, assetsHeader+length)
 	}
 	file := make([]byte, assetsHeader+length)
 	if n, err := r.ReadAt(file, 0); n < len(file) {
@@ -97,7 +97,7 @@ func (a *Assets) read(b []byte, count int, checksum int64) error {
 			return err
 		}
 		if a.has(f.Name) {
-			return refuse(BadTable, "two files of it have the name %s, and a robot sees the last one only", f.Name)
+			return refuse(BadTable, "two files in it have the name %s, and a robot finds only the last one", f.Name)
 		}
 		a.Files = append(a.Files, f)
 		if f.Name == indexName {
@@ -105,7 +105,7 @@ func (a *Assets) read(b []byte, count int, checksum int64) error {
 		}
 	}
 	if index == nil {
-		return refuse(BadIndex, "it holds no %s, without which a robot shows nothing of it", indexName)
+		return refuse(BadIndex, "it holds no %s, and without that a robot uses none of its files", indexName)
 	}
 	return a.checkIndex(index)
 }
@@ -142,7 +142,7 @@ func (a *Assets) checkIndex(text []byte) error {
 	}
 	var index map[string]any
 	if json.Unmarshal(bytes.TrimRight(text, "\x00"), &index) != nil || index == nil {
-		return refuse(BadIndex, "its %s is no JSON object", indexName)
+		return refuse(BadIndex, "its %s is not a JSON object", indexName)
 	}
 	if version, isNumber := index["version"].(float64); isNumber && version > 1 {
 		return refuse(BadIndex, "its %s has version %v; the firmware knows version 1", indexName, version)

@@ -130,7 +130,7 @@ func Read(r io.ReaderAt, size int64) (Image, error) {
 	i.Hashed = start[23] != 0
 	i.App = parseApp(start[descOffset:])
 	if n := int(start[1]); n == 0 || n > maxSegments {
-		return i, refuse(BadHeader, "the header tells of %d segments; a boot loader takes 1 to %d", n, maxSegments)
+		return i, refuse(BadHeader, "the header lists %d segments; a boot loader accepts 1 to %d", n, maxSegments)
 	}
 	file := make([]byte, size)
 	if n, err := r.ReadAt(file, 0); n < len(file) {

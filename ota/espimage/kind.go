@@ -100,7 +100,7 @@ func (k Kind) refusal(size int64) error {
 	case k == Unknown && size == 0:
 		return refuse(NotAnApplication, "the file is empty")
 	case k == Unknown:
-		return refuse(NotAnApplication, "this is no firmware image: an application begins with the byte 0xE9 and a description at byte 32")
+		return refuse(NotAnApplication, "this is not a firmware image: an application begins with the byte 0xE9 and a description at byte 32")
 	case k == Archive:
 		return refuse(NotAnApplication, "this is an archive; unpack it, and take the application out of it")
 	}

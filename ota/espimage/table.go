@@ -125,9 +125,9 @@ func (t Table) At(address int64) (p Partition, ok bool) {
 	return t.find(func(p Partition) bool { return address >= p.Offset && address < p.Offset+p.Size })
 }
 
-// Choice returns the partition otadata, which selects the slot that a robot starts. A slot is a
+// OTAData returns the partition otadata, which selects the slot that a robot starts. A slot is a
 // partition for upgrades. ok is false if the table has no otadata.
-func (t Table) Choice() (p Partition, ok bool) {
+func (t Table) OTAData() (p Partition, ok bool) {
 	return t.find(func(p Partition) bool {
 		return p.Type == DataPartition && p.Subtype == otaData && p.Size >= 2*sectorSize
 	})
@@ -140,9 +140,9 @@ func (t Table) slots() []Partition {
 	return slots
 }
 
-// ChoiceRecord is the size in bytes of a record of otadata. Both sectors of otadata begin with a
+// OTADataRecord is the size in bytes of a record of otadata. Both sectors of otadata begin with a
 // record.
-const ChoiceRecord = 32
+const OTADataRecord = 32
 
 // States of a record that make a boot loader ignore the record. pendingVerify means that the
 // image in the slot was started but not confirmed.
@@ -152,11 +152,11 @@ const (
 	abortedImage  = 4
 )
 
-// Starts returns the partition that a robot starts next. first and second are the two records
+// StartPartition returns the partition that a robot starts next. first and second are the two records
 // in otadata; the valid record with the higher number selects a slot. Without a valid record the
 // robot starts the factory application, or else the first slot. ok is false if the table has
 // neither.
-func (t Table) Starts(first, second []byte) (p Partition, ok bool) {
+func (t Table) StartPartition(first, second []byte) (p Partition, ok bool) {
 	slots, best := t.slots(), max(slotNumber(first), slotNumber(second))
 	if best > 0 && len(slots) > 0 {
 		return slots[(best-1)%uint32(len(slots))], true
@@ -170,7 +170,7 @@ func (t Table) Starts(first, second []byte) (p Partition, ok bool) {
 // slotNumber parses a record, an esp_ota_select_entry_t: number, label, state, and checksum of
 // the number. It returns the number, or 0 for a record that a boot loader ignores.
 func slotNumber(record []byte) uint32 {
-	if len(record) < ChoiceRecord {
+	if len(record) < OTADataRecord {
 		return 0
 	}
 	number, state := binary.LittleEndian.Uint32(record), binary.LittleEndian.Uint32(record[24:])
@@ -182,16 +182,16 @@ func slotNumber(record []byte) uint32 {
 	return number
 }
 
-// Choose returns the content of the two sectors of otadata that makes a robot start p. It returns an
+// SelectSlot returns the content of the two sectors of otadata that makes a robot start p. It returns an
 // error if p is neither the factory application nor a slot.
-func (t Table) Choose(p Partition) ([]byte, error) {
+func (t Table) SelectSlot(p Partition) ([]byte, error) {
 	sectors := bytes.Repeat([]byte{0xFF}, 2*sectorSize)
 	if p.IsApp() && p.Subtype == factoryApp {
 		return sectors, nil
 	}
 	n := slices.Index(t.slots(), p)
 	if n < 0 {
-		return nil, fmt.Errorf("%s is no partition that a robot starts", p.Name)
+		return nil, fmt.Errorf("a robot does not start from the partition %s", p.Name)
 	}
 	binary.LittleEndian.PutUint32(sectors, uint32(n+1))
 	binary.LittleEndian.PutUint32(sectors[28:], crc32.Update(0xFFFFFFFF, crc32.IEEETable, sectors[:4]))

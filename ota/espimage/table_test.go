@@ -59,7 +59,7 @@ func TestTable(t *testing.T) {
 		if p, is := got.At(0x10000); is {
 			t.Error(p)
 		}
-		if p, is := got.Choice(); !is || p.Name != "otadata" {
+		if p, is := got.OTAData(); !is || p.Name != "otadata" {
 			t.Error(p, is)
 		}
 	}
@@ -117,12 +117,12 @@ func TestStarts(t *testing.T) {
 		{record(4_000_000_000, valid), blank, "ota_1"},
 	} {
 		parts := must.Value(espimage.ParseTable(table(xiaozhi(), true)))(t)
-		if p, is := parts.Starts(c.first, c.second); !is || p.Name != c.want {
+		if p, is := parts.StartPartition(c.first, c.second); !is || p.Name != c.want {
 			t.Errorf("%d: %v, not %s", n, p, c.want)
 		}
 		for _, name := range []string{"ota_0", "ota_1"} { // what is chosen is what is started
 			p, _ := parts.Named(name)
-			b, err := parts.Choose(p)
+			b, err := parts.SelectSlot(p)
 			if err != nil || len(b) != 0x2000 {
 				t.Fatal(err)
 			}
@@ -130,7 +130,7 @@ func TestStarts(t *testing.T) {
 			if want := map[string]string{"ota_0": "\x9a\x98\x43\x47", "ota_1": "\x74\x37\xf6\x55"}[name]; string(b[28:32]) != want {
 				t.Errorf("the checksum is %x", b[28:32])
 			}
-			if got, is := parts.Starts(b, b[4096:]); !is || got != p {
+			if got, is := parts.StartPartition(b, b[4096:]); !is || got != p {
 				t.Errorf("%v, not %v", got, p)
 			}
 		}
@@ -139,28 +139,28 @@ func TestStarts(t *testing.T) {
 
 func TestTablesWithAndWithoutSlots(t *testing.T) {
 	small := must.Value(espimage.ParseTable(table([]entry{{"nvs", 1, 2, 0x9000, 0x6000}, {"factory", 0, 0, 0x10000, 0x2F0000}}, true)))(t)
-	p, is := small.Starts(nil, nil)
-	if _, choice := small.Choice(); !is || choice || p.Name != "factory" {
+	p, is := small.StartPartition(nil, nil)
+	if _, choice := small.OTAData(); !is || choice || p.Name != "factory" {
 		t.Error(p, is)
 	}
 	both := must.Value(espimage.ParseTable(table(append([]entry{{"factory", 0, 0, 0x10000, 0x10000}}, xiaozhi()...), true)))(t)
-	if p, is := both.Starts(nil, nil); !is || p.Name != "factory" {
+	if p, is := both.StartPartition(nil, nil); !is || p.Name != "factory" {
 		t.Error(p)
 	}
-	if p, is := both.Starts(record(1, 2), nil); !is || p.Name != "ota_0" {
+	if p, is := both.StartPartition(record(1, 2), nil); !is || p.Name != "ota_0" {
 		t.Error(p)
 	}
 	factory, _ := both.Named("factory")
-	b, err := both.Choose(factory)
-	if got, _ := both.Starts(b, b[4096:]); err != nil || got != factory {
+	b, err := both.SelectSlot(factory)
+	if got, _ := both.StartPartition(b, b[4096:]); err != nil || got != factory {
 		t.Error(got, err)
 	}
 	assets, _ := both.Named("assets")
-	if _, err := both.Choose(assets); err == nil {
+	if _, err := both.SelectSlot(assets); err == nil {
 		t.Error("a robot is to start its fonts")
 	}
 	none, err := espimage.ParseTable(table(xiaozhi()[:3], true))
-	if p, is := none.Starts(record(1, 2), nil); err != nil || is {
+	if p, is := none.StartPartition(record(1, 2), nil); err != nil || is {
 		t.Error(p, err)
 	}
 }
@@ -198,7 +198,7 @@ func TestCheckWhole(t *testing.T) {
 		"no boot loader where":                 {good, espimage.WholeTarget{Target: robot.Target, Flash: 16 << 20, BootLoader: 0x1000}},
 		"the boot loader is built for esp32c3": {merged(5, 0, xiaozhi(), app), robot},
 		"no boot loader":                       {merged(9, 0x1000, xiaozhi(), app), robot},
-		"speaks of 16777216 bytes":             {good, espimage.WholeTarget{Target: robot.Target, Flash: 8 << 20}},
+		"needs 16777216 bytes of flash":        {good, espimage.WholeTarget{Target: robot.Target, Flash: 8 << 20}},
 		"the partition table is empty":         {merged(9, 0, nil, app), robot},
 		"no partition for an application":      {merged(9, 0, xiaozhi()[:3], app), robot},
 		"ota_0 of the image: the image's chec": {damaged, robot},
@@ -237,15 +237,15 @@ func FuzzTable(f *testing.F) {
 				t.Errorf("%v", parts)
 			}
 		}
-		p, is := parts.Starts(first, second)
+		p, is := parts.StartPartition(first, second)
 		if is && !p.IsApp() {
 			t.Errorf("it starts %v", p)
 		}
 		if !is {
 			return
 		}
-		choice, err := parts.Choose(p)
-		if got, _ := parts.Starts(choice, choice[4096:]); err != nil || got.Type != p.Type {
+		choice, err := parts.SelectSlot(p)
+		if got, _ := parts.StartPartition(choice, choice[4096:]); err != nil || got.Type != p.Type {
 			t.Errorf("%v, not %v: %v", got, p, err)
 		}
 	})

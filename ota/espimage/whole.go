@@ -34,11 +34,11 @@ func CheckWhole(b []byte, t WholeTarget) (Table, error) {
 		return nil, err
 	}
 	if table.End() > t.Flash {
-		return nil, refuse(TooLarge, "the image's partition table speaks of %d bytes of flash, and the robot has %d", table.End(), t.Flash)
+		return nil, refuse(TooLarge, "the image's partition table needs %d bytes of flash, and the robot has %d", table.End(), t.Flash)
 	}
-	starts, ok := table.Starts(nil, nil)
-	if choice, hasChoice := table.Choice(); hasChoice {
-		starts, ok = table.Starts(from(b, choice.Offset), from(b, choice.Offset+sectorSize))
+	starts, ok := table.StartPartition(nil, nil)
+	if otadata, found := table.OTAData(); found {
+		starts, ok = table.StartPartition(from(b, otadata.Offset), from(b, otadata.Offset+sectorSize))
 	}
 	if !ok {
 		return nil, refuse(BadPartitions, "the image's partition table has no partition for an application")

@@ -176,7 +176,7 @@ func TestNoSecretIsEverTold(t *testing.T) {
 	leave()
 	h.Stop()
 	_, _ = io.WriteString(secrets.hear("the log"), h.Logged.String())
-	for _, want := range []string{"a request panicked", "does not work", "turned away"} {
+	for _, want := range []string{"a request panicked", "does not work", "a robot's request was refused"} {
 		if !strings.Contains(h.Logged.String(), want) {
 			t.Errorf("the log does not hold %q: that way was not gone", want)
 		}
