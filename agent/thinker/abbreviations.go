@@ -21,7 +21,7 @@ const (
 	beforeCapital                         // the sentence ends before a capital: "etc. The"
 )
 
-// dotRulesOf returns the rules of a language as a BCP 47 tag. For an unknown language and
+// dotRulesOf returns the rules of the language with a BCP 47 tag. For an unknown language and
 // for "" the abbreviations of all languages apply.
 func dotRulesOf(language string) dotRules {
 	language, _, _ = strings.Cut(strings.ToLower(strings.ReplaceAll(language, "_", "-")), "-")
@@ -43,8 +43,9 @@ func dotRulesOf(language string) dotRules {
 	return m
 }
 
-// abbreviations returns common abbreviations, in lower case and without their last dot.
-// Abbreviations that are also common words ("sun", "am") are left out. key: language.
+// abbreviations maps languages and kinds to common abbreviations, separated by spaces, in lower
+// case and without their last dot. Abbreviations that are also common words ("sun", "am") are
+// left out.
 func abbreviations() map[string]map[abbreviation]string {
 	return map[string]map[abbreviation]string{
 		"en": {
@@ -62,8 +63,8 @@ func abbreviations() map[string]map[abbreviation]string {
 	}
 }
 
-// endsSentence reports whether the dot after a text ends a sentence. If the next letter
-// decides that, ended is false and doubt returns the decision.
+// endsSentence reports whether the dot after a text ends a sentence. If that depends on the next
+// letter, ended is false and doubt reports it for this letter; otherwise doubt is nil.
 func (m dotRules) endsSentence(text string) (ended bool, doubt func(next rune) bool) {
 	before, word := "", text
 	if i := strings.LastIndexByte(text, ' '); i >= 0 {

@@ -36,8 +36,8 @@ func expressions() map[string]agent.Emotion {
 }
 
 // avatarTools returns the tools of a visible agent: wave, lookAt, play_clip, setExpression
-// and speak, with the names and schemas of agent-manifest/0.1. A manifest selects among these
-// tools and remember.
+// and speak, with the names and schemas of agent-manifest/0.1. A manifest may allow only some of
+// these tools and of remember.
 func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	offer := func(name, description, schema string, run func(context.Context, json.RawMessage) (string, error)) {
 		if k.mayUse(t, name) {
@@ -49,7 +49,7 @@ func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	}
 	offer("wave", "Wave: a greeting, a farewell, or to be noticed.",
 		`{"type":"object","properties":{"duration_ms":{"type":"integer","minimum":500,"maximum":5000,"default":1500}}}`,
-		acting(func(a struct {
+		actionFunc(func(a struct {
 			Duration *float64 `json:"duration_ms"`
 		}) error {
 			length := float64(defaultWave)
@@ -61,7 +61,7 @@ func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 		}))
 	offer("lookAt", "Look somewhere else: at the person, at the camera, or straight ahead.",
 		`{"type":"object","properties":{"target":{"type":"string","enum":["user","camera","center"]}},"required":["target"]}`,
-		acting(func(a struct{ Target string }) error {
+		actionFunc(func(a struct{ Target string }) error {
 			if !slices.Contains([]string{"user", "camera", "center"}, a.Target) {
 				return fmt.Errorf("target is user, camera or center, not %.40q", a.Target)
 			}
@@ -71,7 +71,7 @@ func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	offer("play_clip", "Make a gesture: "+strings.Join(k.clips(t), ", ")+".",
 		`{"type":"object","properties":{"name":{"type":"string"},"loop":{"type":"boolean","default":false},`+
 			`"fade_ms":{"type":"integer","minimum":0,"default":200}},"required":["name"]}`,
-		acting(func(a struct {
+		actionFunc(func(a struct {
 			Name string
 			Loop bool
 		}) error {
@@ -89,7 +89,7 @@ func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	offer("setExpression", "Show a face for a moment, over what you feel.",
 		`{"type":"object","properties":{"preset":{"type":"string","enum":["neutral","happy","sad","surprised","confused","focused"]},`+
 			`"intensity":{"type":"number","minimum":0,"maximum":1,"default":1}},"required":["preset"]}`,
-		acting(func(a struct {
+		actionFunc(func(a struct {
 			Preset    string
 			Intensity *float64
 		}) error {
@@ -98,8 +98,8 @@ func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	if hooks.reply != nil {
 		offer("speak", "Say a text aloud at once. What you write as your answer is spoken anyway; do not say it twice.",
 			`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`,
-			acting(func(a struct{ Text string }) error {
-				sentences := say(a.Text)
+			actionFunc(func(a struct{ Text string }) error {
+				sentences := sayReplies(a.Text)
 				if len(sentences) == 0 || len(a.Text) > maxAloud {
 					return fmt.Errorf("text has 1 to %d bytes", maxAloud)
 				}
@@ -117,8 +117,8 @@ func (k *Brain) gestures() []string {
 	return k.Gestures()
 }
 
-// clips returns the names that play_clip accepts in a turn: those of the gestures, and of the character's own
-// animations and their clips.
+// clips returns the names that play_clip accepts in a turn: those of gestures, of the character's own animations,
+// and of the clips of these animations.
 func (k *Brain) clips(t agent.Turn) []string {
 	names, own := slices.Clone(k.gestures()), k.personaOf(t).Clips
 	for _, slot := range slices.Sorted(maps.Keys(own)) {
@@ -132,8 +132,9 @@ func (k *Brain) clips(t agent.Turn) []string {
 }
 
 // clip returns the gesture for a name that the model has passed to play_clip, or an error if clips does not return
-// the name. For an animation of the character's own it is the animation's clip, which programs that show the
-// character know, unless only the animation has the name of a gesture that every character can make.
+// the name. For the name of one of the character's animations, the gesture is the animation's clip, which is the name
+// that programs that show the character know. A name that is also a gesture of every character is the exception: it
+// stands for that gesture, unless the clip is a gesture of every character as well.
 func (k *Brain) clip(t agent.Turn, clip string) (string, error) {
 	name, _ := event.GestureName(clip)
 	if names := k.clips(t); !slices.Contains(names, name) {
@@ -146,8 +147,8 @@ func (k *Brain) clip(t agent.Turn, clip string) (string, error) {
 	return name, nil
 }
 
-// say returns the sentences of a text as replies, without emoji.
-func say(text string) (replies []agent.Reply) {
+// sayReplies returns the sentences of a text as replies, without emoji.
+func sayReplies(text string) (replies []agent.Reply) {
 	_, text = agent.SplitEmotion(agent.Speakable(text))
 	for _, sentence := range Sentences(text) {
 		replies = append(replies, agent.Say{Text: sentence})
@@ -155,9 +156,9 @@ func say(text string) (replies []agent.Reply) {
 	return replies
 }
 
-// acting is like with, for a tool that returns only whether it has succeeded.
-func acting[A any](run func(A) error) func(context.Context, json.RawMessage) (string, error) {
-	return with(func(_ context.Context, a A) (string, error) { return `{"ok":true}`, run(a) })
+// actionFunc is toolFunc for a tool without a result.
+func actionFunc[A any](run func(A) error) func(context.Context, json.RawMessage) (string, error) {
+	return toolFunc(func(_ context.Context, a A) (string, error) { return `{"ok":true}`, run(a) })
 }
 
 // express runs the tool setExpression. It publishes the expression, and sends the face as a reply unless the
@@ -184,8 +185,8 @@ func (k *Brain) mayUse(t agent.Turn, name string) bool {
 	return tools == nil || slices.Contains(tools, name)
 }
 
-// publish publishes an event of a turn. In a chat with a robot's agent, where t.Publish publishes the
-// events for the chat alone, it publishes the event for the robot too.
+// publish publishes an event of a turn. In a text chat with a robot's agent, t.Publish publishes the event only
+// for the chat, so publish publishes it for the robot too.
 func (k *Brain) publish(t agent.Turn, e event.Event) {
 	if t.Publish == nil {
 		k.Publish(t.Robot, t.Session, e)

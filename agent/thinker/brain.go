@@ -38,6 +38,7 @@ type senses interface {
 // timers are the timers and reminders of the robots.
 type timers interface {
 	Set(ctx context.Context, body agent.Body, t agent.Timer, now time.Time) (agent.Timer, error)
+	// Cancel cancels the robot's timers with these IDs, or all of them without IDs, and returns their number.
 	Cancel(ctx context.Context, body agent.Body, robot device.ID, ids ...string) (int, error)
 	Pending(robot device.ID, now time.Time) []agent.Timer
 }
@@ -79,7 +80,7 @@ const (
 // tools, and converts the model's text to replies.
 type Brain struct {
 	Options
-	leftOut atomic.Value // names of the tools that were last logged as not offered, as a string
+	leftOut atomic.Value // names of the tools that were not offered in the latest turn, as a string separated by spaces
 	style   atomic.Int32 // a thoughtStyle
 	fits    atomic.Int64 // tokens of history that fit the model's context; 0 until the model has refused a prompt
 	warned  atomic.Bool  // whether the log says that the history was shortened
@@ -104,8 +105,8 @@ func (k *Brain) thinksAloud() bool {
 	return style == styleOpened
 }
 
-// learnStyle records how the thoughts of a complete message arrived. unopened reports whether only their end was
-// marked, and wrote whether the message has text or calls.
+// learnStyle records how the thoughts of a message arrived. unopened tells whether only their end was marked, and
+// wrote whether the model has written anything besides thoughts in the turn.
 func (k *Brain) learnStyle(unopened, wrote bool) {
 	switch before := k.style.Load(); {
 	case unopened && k.style.Swap(styleOpened) != styleOpened:
@@ -117,7 +118,7 @@ func (k *Brain) learnStyle(unopened, wrote bool) {
 	}
 }
 
-// New returns a brain of a model.
+// New returns a brain with these options.
 func New(o Options) *Brain {
 	o.HistoryTokens = cmp.Or(o.HistoryTokens, 3000)
 	o.MemoryTokens = cmp.Or(o.MemoryTokens, 2048)
@@ -144,9 +145,9 @@ func (k *Brain) Close() error {
 // Name returns the model's name.
 func (k *Brain) Name() string { return k.Model.Name() }
 
-// Think has the model answer one turn. It returns an error if the model fails. The
-// error does not wrap ErrAway if a tool has run, because the next brain could repeat
-// the action.
+// Think has the model answer one turn; see agent.Brain. If the model fails after a tool
+// has run, the error does not wrap agent.ErrAway, because the next brain could repeat the
+// action.
 func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	t.Language = cmp.Or(t.Language, k.Persona.Language)
 	r := &turnRun{Brain: k, turn: t, out: out, speech: NewSpeech(t.Language), clock: remote.NewWatch(ctx, modelWithin, modelWithin)}
@@ -190,7 +191,8 @@ func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	return ctx.Err()
 }
 
-// DescribeImage has the model look at a picture, within modelWithin, or returns ErrBlind.
+// DescribeImage has the model answer a question about a picture within modelWithin. It returns agent.ErrBlind if the
+// driver of the model does not support pictures.
 func (k *Brain) DescribeImage(ctx context.Context, l agent.Look) (string, error) {
 	seer, ok := k.Model.(agent.Seer)
 	if !ok {
@@ -235,7 +237,7 @@ func (k *Brain) CheckContext(ctx context.Context) error {
 		needed += Tokens(tool.Name) + Tokens(tool.Description) + Tokens(string(tool.Schema))
 	}
 	if tokens := m.ContextTokens(ctx); tokens > 0 && tokens < needed {
-		return fmt.Errorf("its context has %d tokens, and a talk may need about %d; what does not fit is left out of the talk's past: "+
+		return fmt.Errorf("its context has %d tokens, but a conversation may need about %d, and then its oldest part is left out: "+
 			"give it a longer context (Ollama num_ctx, llama.cpp --ctx-size), or set a smaller memory", tokens, needed)
 	}
 	return nil
@@ -261,8 +263,8 @@ type turnRun struct {
 	clock    *remote.Watch // measures the time that the model takes, without tools and speech
 	acted    bool          // whether a tool has run
 	wrote    bool          // whether the model has written a reply, or a call that is not run
-	began    bool          // whether the model has written anything
-	written  int           // number of calls in the model's text
+	began    bool          // whether the model has written any text
+	written  int           // number of calls taken from the model's text
 	accepted int64         // tokens of history in a shortened prompt; 0 if it was not shortened
 	past     int           // number of messages of earlier turns at the beginning of the prompt
 	after    agent.End     // what the robot does after the turn
@@ -273,7 +275,7 @@ type turnRun struct {
 	spoke bool // whether a sentence was sent
 }
 
-// send passes replies on, in order.
+// send passes replies to out, in order.
 func (r *turnRun) send(replies ...agent.Reply) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -354,7 +356,7 @@ func (r *turnRun) message(p Prompt) (Message, Stop, error) {
 func (r *turnRun) addWritten(m *Message, offered []Tool) {
 	for _, c := range r.speech.Calls() {
 		if !c.Offered || len(offered) == 0 || len(m.Calls) >= maxCalls {
-			r.Log.Warn("a call in the model's text is not run: there is no such tool", "model", r.Where(), "tool", plain.Clip(plain.Text(c.Name), limit.Name))
+			r.Log.Warn("a call in the model's text is not run: the tool is not offered, or the message has too many calls", "model", r.Where(), "tool", plain.Clip(plain.Text(c.Name), limit.Name))
 			r.wrote = true
 			continue
 		}
@@ -362,7 +364,7 @@ func (r *turnRun) addWritten(m *Message, offered []Tool) {
 			continue // the server has sent it as a call as well
 		}
 		r.written++
-		m.Calls = append(m.Calls, ToolCall{ID: fmt.Sprintf("w%08d", r.written), Name: c.Name, Arguments: c.Arguments}) // nine letters, as Mistral wants
+		m.Calls = append(m.Calls, ToolCall{ID: fmt.Sprintf("w%08d", r.written), Name: c.Name, Arguments: c.Arguments}) // nine letters, as Mistral's API requires
 	}
 }
 
@@ -418,20 +420,21 @@ var silence = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^[\s.…]*$|^\s*[\[(*<][^\])*>]*(silen|nothing|no (response|reply|answer)|quiet|schweig|stille|沈黙|無言|沉默)[^\])*>]*[\])*>]\W*$`)
 })
 
-// finish ends the turn. It says the phrase with the key phrase if that is not empty. Otherwise, if nothing was spoken,
-// it says a phrase if tools have run, or if what the model has written cannot be spoken. A model may say nothing on
-// purpose, for example because the person spoke to somebody else. A model that has written only thoughts has failed.
-func (r *turnRun) finish(phrase string) error {
+// finish ends the turn. It says the phrase with this key, unless the key is empty. Otherwise, if nothing was spoken,
+// it says a phrase if tools have run, or if what the model has written cannot be spoken. In other cases it says
+// nothing: a model may be silent on purpose, for example because the person spoke to somebody else. If the model's
+// text has only thoughts, finish returns an error that wraps agent.ErrAway.
+func (r *turnRun) finish(key string) error {
 	var replies []agent.Reply
 	switch {
-	case phrase != "" || r.spoke:
+	case key != "" || r.spoke:
 	case r.acted:
-		phrase = "done"
+		key = "done"
 	case r.wrote:
-		phrase = "unspeakable" // the model has written only code, for example
+		key = "unspeakable" // the model has written only code, for example
 	}
-	if phrase != "" {
-		face, text := agent.SplitEmotion(r.Phrases.Of(r.turn.Language, phrase))
+	if key != "" {
+		face, text := agent.SplitEmotion(r.Phrases.Of(r.turn.Language, key))
 		replies = append(replies, agent.Felt{Emotion: face, Intensity: 1, Assumed: face == agent.Neutral})
 		for _, s := range Sentences(text) {
 			replies = append(replies, agent.Say{Text: s})

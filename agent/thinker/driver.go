@@ -41,9 +41,9 @@ type BrainKeys[K any] struct {
 
 // BrainSetup holds what the driver of a brain needs besides the configuration.
 type BrainSetup struct {
-	Options // without Model and Sources
-	Within  time.Duration
-	Tools   func(ToolServer) (ToolSource, error)
+	Options                                      // without Model and Sources
+	Within  time.Duration                        // see ModelSetup.Within
+	Tools   func(ToolServer) (ToolSource, error) // returns the tools of a configured server
 }
 
 func (s BrainSetup) model() ModelSetup { return ModelSetup{s.Persona.Brain, s.Within, s.Log} }
@@ -60,7 +60,7 @@ func (s BrainSetup) sources(servers []ToolServer) (all []ToolSource, err error) 
 	return all, nil
 }
 
-// BrainDriver declares the brain of a kind of model. K is the type of the model's options.
+// BrainDriver returns the driver of brains whose model has the driver d. K is the type of the model's options.
 func BrainDriver[K any](d ModelDriver) driver.Driver[BrainSetup, agent.Brain] {
 	return driver.Driver[BrainSetup, agent.Brain]{Kind: d.Kind, Runs: d.Runs, Summary: d.Summary, Billed: d.Billed, Sample: d.Sample,
 		Options: func() any { return new(BrainKeys[K]) },

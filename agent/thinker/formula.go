@@ -11,9 +11,9 @@ import (
 	"perch/agent"
 )
 
-// dollars returns the number of dollar signs with which held begins a formula. It returns 0 if they are not the
-// beginning of a formula but of an amount of money, and -1 if more text is needed.
-func dollars(held string, end bool) int {
+// openingDollars returns the number of dollar signs that open the formula at the beginning of held: 1 or 2. It
+// returns 0 if no formula begins there, as before an amount of money, and -1 if more text is needed.
+func openingDollars(held string, end bool) int {
 	body := strings.TrimLeft(held, "$")
 	n := len(held) - len(body)
 	first, _ := utf8.DecodeRuneInString(body)
@@ -33,7 +33,7 @@ func dollars(held string, end bool) int {
 }
 
 // formula speaks the LaTeX formula at the beginning of pending, between an opening mark of n bytes and the mark
-// closing. It returns false if more text is needed.
+// closing. If the closing mark is missing, it drops the opening mark only. It returns false if more text is needed.
 func (s *Speech) formula(n int, closing string, end bool) bool {
 	at := strings.Index(s.pending[n:], closing)
 	if at < 0 {
@@ -152,7 +152,7 @@ func (s *Speech) direction(closing string, end bool) (taken, sure bool) {
 		return false, false
 	}
 	next, _ := utf8.DecodeRuneInString(rest)
-	lone := len(rest) < len(after) || rest == "" || next == '\n' // whether a space or nothing follows
+	lone := len(rest) < len(after) || rest == "" || next == '\n' // whether a space, the end of the line or nothing follows
 	first, _ := utf8.DecodeRuneInString(content)
 	switch {
 	case !lone, rest != "" && (unicode.IsLower(next) || unicode.IsDigit(next) || strings.ContainsRune(",;:.)*", next)),

@@ -28,8 +28,8 @@ const (
 	maxRow    = 300  // of a run of characters that form a rule or a table
 )
 
-// step reads one element from the beginning of pending, and reports whether it did. It does not if
-// more text is needed. If end is true, no more text follows, and step always reads something.
+// step reads one element from the beginning of pending. It returns false if more text is needed. If
+// end is true, no more text follows, and step returns true.
 func (s *Speech) step(end bool) bool {
 	switch s.mode {
 	case modeTicks, modeFence:
@@ -141,8 +141,8 @@ func (s *Speech) lineStart(end bool) (taken, sure bool) {
 	return false, true
 }
 
-// tableRule reports whether a line is the rule between the head and the rows of a table. If sure
-// is false, more text is needed.
+// tableRule reports whether rest, a line without its first bar, is the rule between the head and
+// the rows of a table. If sure is false, more text is needed.
 func tableRule(rest string, end bool) (rule, sure bool) {
 	n := len(rest) - len(strings.TrimLeft(rest, "|-: \t"))
 	if n == len(rest) && !end && n < maxRow {
@@ -183,7 +183,7 @@ func (s *Speech) inline(end bool) bool {
 		}
 		return s.speakFirst()
 	case '$':
-		if n := dollars(s.pending, end); n != 0 {
+		if n := openingDollars(s.pending, end); n != 0 {
 			return n > 0 && s.formula(n, "$$"[:n], end)
 		}
 	case '&':
@@ -245,8 +245,8 @@ func (s *Speech) inline(end bool) bool {
 	return s.speakFirst()
 }
 
-// between reports whether the first letter of pending is between two letters of a kind. next is
-// the second letter of pending.
+// between reports whether kind is true for the letters before and after the first letter of pending.
+// next is the letter after it.
 func (s *Speech) between(kind func(rune) bool, next rune) bool { return kind(s.last) && kind(next) }
 
 // isWord reports whether a word may contain r.

@@ -15,8 +15,8 @@ import (
 
 // Bounds of the appliance's own tools.
 const (
-	maxRecalled = 20      // number of facts in the result of recall
-	maxThought  = 6 << 10 // length of the result of think_hard, in bytes
+	maxRecalled   = 20      // number of facts in the result of recall
+	maxDeepAnswer = 6 << 10 // length of the result of think_hard, in bytes
 )
 
 // ownTools returns the appliance's own tools for a turn. It leaves out the tools that need an option which is not
@@ -30,27 +30,27 @@ func (k *Brain) ownTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 		if k.mayUse(t, "remember") {
 			tool := newTool("remember",
 				"Keep a fact about the people of the house, for good. Only what they will still want known in a month.", rememberSchema,
-				with(func(_ context.Context, f agent.Fact) (string, error) { return k.remember(t, f) }))
+				toolFunc(func(_ context.Context, f agent.Fact) (string, error) { return k.remember(t, f) }))
 			tool.private = true // only the owner may read what is remembered
 			all = append(all, tool)
 		}
 		offer("recall", "Look for what was remembered, by words that stand in it. What matters most comes first.",
 			`{"query":{"type":"string","description":"one to three words"}},"required":["query"]`,
-			with(func(_ context.Context, a struct{ Query string }) (string, error) { return k.recall(t, a.Query) }))
+			toolFunc(func(_ context.Context, a struct{ Query string }) (string, error) { return k.recall(t, a.Query) }))
 	}
 	if k.Timers != nil && !t.Untrusted {
 		offer("set_timer", "Set a timer by seconds, or a reminder by a clock time within a day. Say that it is set only after this has answered.",
 			`{"seconds":{"type":"integer","minimum":1,"maximum":86400},"at":{"type":"string","description":"in place of seconds, such as 18:30"},`+
 				`"text":{"type":"string","description":"the sentence that will be said then"}},"required":["text"]`,
-			with(func(ctx context.Context, a timerArguments) (string, error) { return k.setTimer(ctx, t, a) }))
+			toolFunc(func(ctx context.Context, a timerArguments) (string, error) { return k.setTimer(ctx, t, a) }))
 		offer("cancel_timer", "Cancel a timer or reminder by its id, or all of them.",
 			`{"id":{"type":"string","description":"left out for all"}}`,
-			with(func(ctx context.Context, a struct{ ID string }) (string, error) { return k.cancelTimer(ctx, t, a.ID) }))
+			toolFunc(func(ctx context.Context, a struct{ ID string }) (string, error) { return k.cancelTimer(ctx, t, a.ID) }))
 	}
 	if k.Notify != nil && !t.Untrusted {
 		offer("notify", "Tell everybody at home something, on every robot and screen. Not to answer who is talking to you.",
 			`{"text":{"type":"string"},"urgency":{"type":"string","enum":["low","normal","high"]}},"required":["text"]`,
-			with(func(_ context.Context, a struct{ Text, Urgency string }) (string, error) {
+			toolFunc(func(_ context.Context, a struct{ Text, Urgency string }) (string, error) {
 				return "It will be told.", k.Notify(a.Text, a.Urgency)
 			}))
 	}
@@ -67,7 +67,7 @@ func (k *Brain) ownTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 		offer("end_talk",
 			"End the talk once you have said goodbye: the robot stops listening. With asleep it also goes to sleep, as after good night.",
 			`{"asleep":{"type":"boolean"}}`,
-			with(func(_ context.Context, a struct{ Asleep bool }) (string, error) {
+			toolFunc(func(_ context.Context, a struct{ Asleep bool }) (string, error) {
 				if *hooks.after = agent.HangUp; a.Asleep {
 					*hooks.after = agent.Sleep
 				}
@@ -77,7 +77,7 @@ func (k *Brain) ownTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	if len(k.Deep) > 0 {
 		deep := offer("think_hard",
 			"Ask a slower and wiser mind a hard question. It knows nothing of this talk: the question must hold all it needs.",
-			`{"question":{"type":"string"}},"required":["question"]`, with(k.thinkHard))
+			`{"question":{"type":"string"}},"required":["question"]`, toolFunc(k.thinkHard))
 		deep.together, deep.agent = true, true
 	}
 	return append(all, k.avatarTools(t, hooks)...)
@@ -184,7 +184,7 @@ func (k *Brain) thinkHard(ctx context.Context, a struct{ Question string }) (str
 	}
 	within, cancel := context.WithTimeout(ctx, deepWithin)
 	defer cancel()
-	text, err := Ponder(within, k.Deep, a.Question)
+	text, err := AskModels(within, k.Deep, a.Question)
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
@@ -194,16 +194,16 @@ func (k *Brain) thinkHard(ctx context.Context, a struct{ Question string }) (str
 	return text, err
 }
 
-// Ponder asks one model after the other for a few plain sentences, and returns the first
+// AskModels asks one model after the other for a few plain sentences, and returns the first
 // answer. If no model answers, the error names each model and why it failed; if ctx has
 // ended, it is ctx's error.
-func Ponder(ctx context.Context, models []Model, question string) (string, error) {
+func AskModels(ctx context.Context, models []Model, question string) (string, error) {
 	p := Prompt{System: "Think this through and give the result in a few plain sentences.", Messages: []Message{{Role: RoleUser, Text: question}}}
 	var failures []error
 	for _, m := range models {
 		var answer strings.Builder
 		_, err := m.Continue(ctx, p, func(piece Piece) error {
-			if answer.WriteString(piece.Text); answer.Len() > maxThought {
+			if answer.WriteString(piece.Text); answer.Len() > maxDeepAnswer {
 				return errEnough
 			}
 			return nil
@@ -222,9 +222,9 @@ func Ponder(ctx context.Context, models []Model, question string) (string, error
 	return "", errors.Join(failures...)
 }
 
-// with returns a tool's function that decodes the arguments from JSON and passes them to run.
-// The model reads the error of invalid arguments.
-func with[A any](run func(ctx context.Context, a A) (string, error)) func(context.Context, json.RawMessage) (string, error) {
+// toolFunc returns a function for turnTool.run that decodes the arguments from JSON and passes
+// them to run. The error for invalid arguments is written for the model.
+func toolFunc[A any](run func(ctx context.Context, a A) (string, error)) func(context.Context, json.RawMessage) (string, error) {
 	return func(ctx context.Context, args json.RawMessage) (string, error) {
 		var a A
 		err := json.Unmarshal(args, &a)

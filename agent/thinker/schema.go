@@ -7,8 +7,8 @@ import (
 )
 
 // completeSchema returns a tool's schema in the form that strict servers require: every object has
-// properties, only these properties are required, and every list has items. A schema whose type is
-// not object is returned unchanged.
+// properties, only these properties are required, and every array has items. A schema whose type is
+// not object, or that is not JSON, is returned unchanged.
 func completeSchema(schema json.RawMessage) json.RawMessage {
 	var object map[string]any
 	if json.Unmarshal(schema, &object) != nil || object == nil || object["type"] != nil && object["type"] != "object" {

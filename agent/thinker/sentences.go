@@ -12,8 +12,8 @@ const (
 	maxSentence = 300 // fits the robots' screens and the synthesizers
 	// The first sentence of a turn is cut after a clause, so that speech starts soon: after
 	// a clause of fullClause bytes, or after one of minClause bytes if the sentence is
-	// longer than longFirst. To speak fullClause bytes takes about two seconds; meanwhile
-	// most models write the next clause. Clauses shorter than minClause sound cut off.
+	// longer than longFirst. To speak fullClause bytes takes about two seconds, long enough
+	// for most models to write the next clause. Clauses shorter than minClause sound cut off.
 	fullClause = 30
 	longFirst  = 60
 	minClause  = 12
@@ -47,11 +47,11 @@ type cutter struct {
 	doubt func(r rune) bool
 }
 
-// newCutter returns a cutter for a language as a BCP 47 tag.
+// newCutter returns a cutter for the language with a BCP 47 tag.
 func newCutter(language string) *cutter { return &cutter{rules: dotRulesOf(language)} }
 
-// add adds a letter, and returns the sentence that is complete before or after it, or "" if
-// no sentence is complete. Several spaces become one; the end of a line ends a sentence.
+// add adds a letter, and returns the sentence that ends before or with it, or "" if no
+// sentence ends there. Several spaces become one; the end of a line ends a sentence.
 func (c *cutter) add(r rune) (sentence string) {
 	if r == '\n' {
 		return c.flush()

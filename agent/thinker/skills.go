@@ -38,10 +38,11 @@ func (k *Brain) withSkills(t agent.Turn, hooks turnHooks, others []turnTool) []t
 	})...)
 }
 
-// runSkill runs a skill's tool, and speaks what the skill has to say. The result tells the model so.
+// runSkill runs a skill's tool, and speaks the text that the tool has returned for this. The result tells the model
+// what was spoken.
 func (k *Brain) runSkill(ctx context.Context, t agent.Turn, hooks turnHooks, name string, args json.RawMessage) (string, error) {
 	result, speech, err := k.Skills.Run(ctx, t, name, args)
-	sentences := say(speech)
+	sentences := sayReplies(speech)
 	if err != nil || len(sentences) == 0 || hooks.reply == nil {
 		return result, err
 	}

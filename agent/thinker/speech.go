@@ -17,12 +17,11 @@ import (
 // sentence may be cut early. Speech reads letter by letter, so the result does not depend
 // on how the text is split into pieces.
 //
-// The face is the emoji at the beginning, or a tag such as [happy] or [excited:0.8]. The
-// reply has one of agent.Emotions, and the tag as the model wrote it. Later emoji are
+// The face is the emoji at the beginning, or a tag such as [happy] or [excited:0.8]. It
+// becomes a Felt with one of agent.Emotions, and the tag as the model wrote it. Later emoji are
 // dropped, and later tags change the face. [REMEMBER: ...] becomes a Note, and [anim:...]
-// and [pause:...] become a Cue. Markdown, code, addresses and tables become plain words. Each
-// paragraph of a thought becomes a Thought; among the other replies of the same Write, it comes
-// first.
+// and [pause:...] become a Cue. Markdown and tables become plain words; code and addresses are
+// dropped. Each paragraph of a thought becomes a Thought; Write returns it before other replies.
 //
 // Speech ignores the text after maxSpoken spoken letters, maxSentences sentences, or
 // limit.Body letters of any kind; Full reports whether the text has reached one of these bounds.
@@ -58,7 +57,7 @@ type Speech struct {
 	notes     int // number of notes
 
 	thought  string // the current paragraph of a thought
-	apart    bool   // whether thought came by Think, and ends when text comes
+	apart    bool   // whether thought was added by Think, so that it ends when text follows
 	thoughts int    // number of paragraphs
 }
 
@@ -91,7 +90,7 @@ func NewSpeech(tag string) *Speech {
 	return s
 }
 
-// StartMessage starts a message of a model that may call the tools. If thinking is true, the message may begin
+// StartMessage starts a message of a model that may call these tools. If thinking is true, the message may begin
 // inside a thought.
 func (s *Speech) StartMessage(tools []Tool, thinking bool) {
 	offered := make([]modeltext.Tool, 0, len(tools))

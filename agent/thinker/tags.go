@@ -48,10 +48,10 @@ func (s *Speech) bracket(end bool) bool {
 	return true
 }
 
-// removeTag removes a tag, which reaches from at to to in pending, and speaks the exclamation mark before it.
-func (s *Speech) removeTag(at, to int) {
-	mark := s.pending[:at]
-	s.drop(to)
+// removeTag removes the tag pending[start:end], and speaks what stands before it: nothing, or an exclamation mark.
+func (s *Speech) removeTag(start, end int) {
+	mark := s.pending[:start]
+	s.drop(end)
 	for _, r := range mark {
 		s.emit(r)
 	}
@@ -61,9 +61,10 @@ func (s *Speech) removeTag(at, to int) {
 // maxNote is the maximum length of a fact in [REMEMBER: ...], in bytes.
 const maxNote = 300
 
-// remember adds a fact to the replies once its bracket is closed. at and n are the positions of
-// the brackets. A fact that is too long or has no closing bracket is neither spoken nor
-// remembered. remember returns false if more text is needed.
+// remember adds a fact to the replies once its bracket is closed. The opening bracket is at
+// pending[at], and the closing one n bytes after its content begins; n is -1 if it is missing. A
+// fact that is too long or has no closing bracket is neither spoken nor remembered. remember
+// returns false if more text is needed.
 func (s *Speech) remember(at, n int, note agent.Note, end bool) bool {
 	switch {
 	case n >= 0:
@@ -104,7 +105,7 @@ func (s *Speech) tag(content string) bool {
 	}
 	e, known := s.table().Face(name)
 	if !known {
-		return !s.begun && s.unknown(content) || s.cut.betweenSentences() && isDirection(content)
+		return !s.begun && s.unknownTag(content) || s.cut.betweenSentences() && isDirection(content)
 	}
 	intensity := intensityOf(value)
 	if intensity == 0 {
@@ -126,10 +127,10 @@ func isDirection(content string) bool {
 		!strings.ContainsFunc(content, func(r rune) bool { return !unicode.IsLetter(r) && r != ' ' && r != '-' && r != '\'' })
 }
 
-// unknown handles an unknown word in brackets at the beginning of a message, and reports whether
-// it may be a tag. The word is passed on as the tag of the face, because a skin may have a face
-// with this name.
-func (s *Speech) unknown(content string) bool {
+// unknownTag handles an unknown word in brackets at the beginning of a message, and reports whether
+// it may be a tag. The word becomes the tag of the face, because a skin may have a face with this
+// name.
+func (s *Speech) unknownTag(content string) bool {
 	if content == "" || strings.ContainsFunc(content, func(r rune) bool { return !unicode.IsLetter(r) }) {
 		return false
 	}
@@ -150,7 +151,7 @@ func tagOf(name string) string {
 	return name
 }
 
-// intensityOf parses an intensity from 0 to 1; an invalid value is 1.
+// intensityOf parses an intensity and limits it to 0 to 1; it returns 1 for an invalid value.
 func intensityOf(value string) float64 {
 	f, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
 	if err != nil || f != f {

@@ -36,7 +36,7 @@ type ToolSource interface {
 const (
 	maxTools       = 100                    // number of tools
 	maxDescription = 1024                   // length of a description, in bytes
-	maxOwn         = 500                    // length of a robot's description of a tool, in letters
+	maxOwn         = 500                    // length of a description by a robot, in letters
 	sourceWithin   = 300 * time.Millisecond // time for a source to list its tools
 )
 
@@ -95,9 +95,9 @@ func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, hooks turnHooks) tool
 	return set
 }
 
-// Described returns a robot's description of a tool as one short line without control characters. The description
-// is not trusted, because the robot may not be the owner's.
-func Described(text string) string {
+// ToolDescription returns a robot's description of a tool as one line of at most maxOwn letters without control
+// characters. The description is not trusted, because the robot may not be the owner's.
+func ToolDescription(text string) string {
 	text = plain.Text(plain.Line(agent.Speakable(text)))
 	n := 0
 	for at := range text {
@@ -125,7 +125,7 @@ func (k *Brain) robotTools(body agent.Body) (all []turnTool) {
 			continue // a default value is not JSON
 		}
 		all = append(all, turnTool{
-			Tool: Tool{Name: t.Name, Description: Described(t.Description), Schema: written},
+			Tool: Tool{Name: t.Name, Description: ToolDescription(t.Description), Schema: written},
 			run: func(ctx context.Context, args json.RawMessage) (string, error) {
 				var named map[string]any
 				if err := json.Unmarshal(args, &named); err != nil {
@@ -221,12 +221,12 @@ func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 	}
 	status := event.ToolStatus{ID: rand.Text()[:12], Name: tool.shown, Status: event.ToolRunning, SubAgent: tool.agent}
 	if !tool.private {
-		status.Detail = subject(call.Arguments)
+		status.Detail = argumentSummary(call.Arguments)
 	}
 	if err := r.send(agent.ToolStatus{ToolStatus: status}); err != nil {
 		return Message{}, err
 	}
-	text, err := attempt(ctx, tool, call.Arguments)
+	text, err := runTool(ctx, tool, call.Arguments)
 	status.Status = event.ToolDone
 	m := Message{Role: RoleTool, CallID: call.ID, Text: text}
 	if err != nil {
@@ -239,9 +239,8 @@ func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 	return m, r.send(agent.ToolStatus{ToolStatus: status})
 }
 
-// subject returns what a call works on, as one line for screens: the values of its arguments, without texts that
-// look like keys.
-func subject(args json.RawMessage) string {
+// argumentSummary returns the arguments of a call as one line for screens, without texts that look like keys.
+func argumentSummary(args json.RawMessage) string {
 	var values map[string]any
 	if json.Unmarshal(args, &values) != nil {
 		return ""
@@ -261,8 +260,8 @@ func subject(args json.RawMessage) string {
 	return plain.Text(plain.Line(remote.Redact(strings.Join(parts, ", "), limit.Name)))
 }
 
-// attempt runs a tool within its time limit.
-func attempt(ctx context.Context, tool turnTool, args json.RawMessage) (string, error) {
+// runTool runs a tool within toolWithin. args may be empty or null, which means no arguments.
+func runTool(ctx context.Context, tool turnTool, args json.RawMessage) (string, error) {
 	args = bytes.TrimSpace(args)
 	if len(args) == 0 || string(args) == "null" {
 		args = json.RawMessage("{}")
@@ -335,7 +334,7 @@ func (u *TurnTools) Call(ctx context.Context, name string, args json.RawMessage)
 		}()
 	}
 	u.acted.Store(true)
-	text, err := attempt(ctx, tool, args)
+	text, err := runTool(ctx, tool, args)
 	if err != nil {
 		err = errors.New(plain.Clip(err.Error(), limit.Result))
 	}

@@ -79,7 +79,7 @@ func (a *API) thinkHard(ctx context.Context, e escalation) (string, error) {
 			Language: a.language(e.SessionID)})
 		return reply.Text, err
 	}
-	text, err := thinker.Ponder(ctx, a.current.Load().Deep, question)
+	text, err := thinker.AskModels(ctx, a.current.Load().Deep, question)
 	if err == nil || ctx.Err() != nil {
 		return text, err
 	}

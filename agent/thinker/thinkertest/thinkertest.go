@@ -88,8 +88,9 @@ type Server struct {
 
 // Request is a recorded request.
 type Request struct {
-	Path, Key string         // method and path, such as "POST /v1/messages"; the headers X-Api-Key and Authorization, joined
-	Body      map[string]any // decoded JSON
+	Path string         // method and path, such as "POST /v1/messages"
+	Key  string         // the headers X-Api-Key and Authorization, joined
+	Body map[string]any // decoded JSON
 }
 
 // Serve starts a server, which answers requests by calling answer until the test ends.

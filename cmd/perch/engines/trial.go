@@ -133,7 +133,7 @@ func (t Trials) Answer(ctx context.Context, part, text string, out func(sentence
 	switch {
 	case n != nil && n.Brain != nil:
 	case n != nil && n.Deep != nil:
-		answer, err := thinker.Ponder(ctx, []thinker.Model{watchedModel{n.Deep, n.condition, true}}, text)
+		answer, err := thinker.AskModels(ctx, []thinker.Model{watchedModel{n.Deep, n.condition, true}}, text)
 		if err != nil {
 			return err
 		}

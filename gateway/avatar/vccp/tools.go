@@ -85,7 +85,7 @@ func (s *Server) updateTools() {
 			s.o.Log.Warn("a robot's tool is not offered", "robot", t.robot, "tool", t.tool.Name, "err", err)
 			return nil
 		}
-		description := fmt.Sprintf("Robot %s: %s", t.robot, thinker.Described(t.tool.Description))
+		description := fmt.Sprintf("Robot %s: %s", t.robot, thinker.ToolDescription(t.tool.Description))
 		return &mcp.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)}
 	}, s.newHandler)
 }
