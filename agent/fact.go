@@ -39,7 +39,7 @@ func (f Fact) Entry() (Entry, error) {
 	case body == "" || len(body) > limit.Line:
 		return Entry{}, fmt.Errorf("%w: a fact needs a text, of at most %d bytes", ErrTooMuch, limit.Line)
 	case len(f.Key) > limit.Name || len(f.Name) > limit.Name || len(f.Description) > limit.Line:
-		return Entry{}, fmt.Errorf("%w: key, name and description are short: 200 bytes, 200 and 1000", ErrEntry)
+		return Entry{}, fmt.Errorf("%w: key and name have at most %d bytes, and description at most %d", ErrEntry, limit.Name, limit.Line)
 	case len(context) > limit.Line || len(context) > 0 && context[0] != '{':
 		return Entry{}, fmt.Errorf("%w: context is an object of at most %d bytes", ErrEntry, limit.Line)
 	}

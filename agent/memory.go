@@ -36,8 +36,8 @@ type Entry struct {
 	Body        string   `json:"body"`
 	Tags        []string `json:"tags,omitempty"`
 	Important   bool     `json:"important,omitempty"` // gives the entry the maximum salience
-	// Context is a JSON object with what the program that reported the fact knows about it. The
-	// memory stores it unread.
+	// Context is a JSON object with data of the program that reported the fact. The memory
+	// stores it without interpreting it.
 	Context json.RawMessage `json:"context,omitempty"`
 	Robot   device.ID       `json:"robot,omitempty"`
 	Source  string          `json:"source,omitempty"` // origin of the fact, such as "reflex", "bridge" or SourceViewer

@@ -121,10 +121,10 @@ var ErrNoBrain = errors.New("no brain answers")
 
 // Answer has a brain answer a turn, and calls out for its replies, ending with Done. It does
 // not pass on notes, which it remembers, thoughts, which it publishes, and repeated faces.
-// Turns of one conversation run one after the other. The caller must then call AddExchange
-// with the text that was really spoken. If the conversation has no history, t.History is
-// used. Answer returns the error of ctx if ctx ends, the error of out if out fails, and
-// otherwise an error that wraps ErrNoBrain.
+// Turns of one conversation run one after the other. If the conversation has no history,
+// t.History is used. Answer returns the error of ctx if ctx ends, the error of out if out
+// fails, and otherwise an error that wraps ErrNoBrain. After Answer the caller must call
+// AddExchange with the text that was really spoken.
 func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error {
 	if m.complete != nil && t.Robot != "" && t.Name == "" && t.Persona == nil && t.Brain == "" {
 		m.complete(&t)
@@ -196,8 +196,8 @@ func sortBrains(brains []Brain, first string) []Brain {
 }
 
 // AddExchange adds an exchange to the history of a conversation. The exchange holds the text
-// that was really spoken, which may be only a part of the answer. If it has no emoji, it gets
-// that of the first face in the turn.
+// that was really spoken, which may be only a part of the answer. If e has no emoji, AddExchange
+// adds the emoji of the first face in the turn.
 func (m *Mind) AddExchange(id string, e Exchange, now time.Time) {
 	c := m.conversation(id, now)
 	m.mu.Lock()

@@ -34,7 +34,7 @@ const (
 
 // ErrEntry is wrapped by the errors for an entry or a query with an invalid type, tag,
 // expiry or length.
-var ErrEntry = errors.New("cannot be remembered so")
+var ErrEntry = errors.New("cannot be remembered")
 
 // MemoryTypes returns the types of memory entries.
 func MemoryTypes() []string {

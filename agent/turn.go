@@ -186,9 +186,9 @@ func SilentDriver() driver.Driver[struct{}, Brain] {
 // the next brain, unless the brain that failed has already spoken in the turn.
 var ErrAway = errors.New("the brain does not answer")
 
-// ErrStranger is returned by brains that can act on the home, for the turn of a stranger, and by
-// those that cannot refuse a single action, for any untrusted turn. The brain works, but the error
-// wraps ErrAway, so that the next brain is asked.
+// ErrStranger is returned by a brain that can act on the home: for the turn of a stranger or, if
+// the brain cannot refuse single actions, for any untrusted turn. It wraps ErrAway, although the
+// brain works, so that the next brain is asked.
 var ErrStranger = fmt.Errorf("%w: it acts on the home, and only robots that are adopted by name and programs with a key may do that; perch robot adopt ROBOT adopts a robot", ErrAway)
 
 // ErrNoQuestion is returned for an answer to a question that was answered before, has

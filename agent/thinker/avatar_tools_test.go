@@ -42,7 +42,7 @@ func TestAvatarTools(t *testing.T) {
 			"tea Tea feedback Ann drinks green tea."},
 		{"remember", `{"fact":"The cat is Tom."}`, "Remembered.", " The cat is Tom. user The cat is Tom."},
 		{"remember", `{"body":"x","type":"gossip"}`,
-			"Error: cannot be remembered so: type is one of user, feedback, project, reference, not \"gossip\"", ""},
+			"Error: cannot be remembered: type is one of user, feedback, project, reference, not \"gossip\"", ""},
 	} {
 		var did []string
 		m := &model{script: []message{{calls: []thinker.ToolCall{call("1", c.name, c.args)}}, {texts: []string{"😊 There."}}}}

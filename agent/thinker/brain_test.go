@@ -619,7 +619,7 @@ func TestRecallIsRanked(t *testing.T) {
 	for query, want := range map[string]string{
 		"tea": "- Ann hates cold tea. (2026-01-02)\n- The tea is in the hall. (2026-01-02)", "tea of the hall": "- The tea is in the hall.",
 		"hall coffee milk": "- Tom drinks coffee in the hall. (2026-01-02)\n- The tea", "緑茶 紅茶": "- 緑茶が好き", "milk": "Nothing is remembered",
-		strings.Repeat("x", 600): "Error: cannot be remembered so: a query has at most",
+		strings.Repeat("x", 600): "Error: cannot be remembered: a query has at most",
 	} {
 		m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "recall", `{"query":"`+query+`"}`)}}, {texts: []string{"Done."}}}}
 		answered(t, thinker.Options{Model: m, Memory: memory}, agent.Turn{})
