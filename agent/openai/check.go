@@ -28,9 +28,10 @@ const (
 	warmWithin  = 2 * time.Minute // enough to load a large model from a slow disk
 )
 
-// Check tests whether the engine works. It requests the details of the model or the list of models, and only for
-// a model that is not in the list the beginning of a message. Its error wraps agent.ErrAway if the engine does
-// not work, ErrNoTools if it works without tools, and agent.ErrBlind if it works without the configured vision.
+// Check tests whether the engine works. It requests the details of the model from Ollama, and the list of models
+// from any other server; if the list lacks the model, it requests a message too. Its error wraps agent.ErrAway if
+// the engine does not work, ErrNoTools if it works without tools, and agent.ErrBlind if it works without the
+// configured vision.
 func (e *Engine) Check(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
@@ -146,8 +147,8 @@ func (e *Engine) isListed(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return path.Base(name) == path.Base(e.o.Model) })
 }
 
-// probe requests a message and reports whether it begins. Lists of models may omit routers
-// and aliases, which requests can name.
+// probe requests a message and reports whether the server begins to send it. Lists of models
+// may omit routers and aliases, which requests can name.
 func (e *Engine) probe(ctx context.Context) bool {
 	hello := body{"model": e.o.Model, "stream": true, "messages": []body{{"role": "user", "content": "Say hello."}}}
 	response, err := e.server.Call(ctx, request(e.base, "chat/completions", hello, 0))
@@ -253,8 +254,8 @@ func (e *Engine) Warm(ctx context.Context) error {
 	return nil
 }
 
-// health returns an error if the server cannot be reached, or reports that it is not ready, as llama.cpp does while
-// it loads its model.
+// health returns an error if the server cannot be reached or responds with status 503, as llama.cpp does while it
+// loads its model.
 func (e *Engine) health(ctx context.Context) error {
 	root := *e.root
 	root.RawQuery = "" // it may contain a key

@@ -1,6 +1,5 @@
-// Package openai drives language models behind the chat completions API of OpenAI,
-// which llama.cpp, LocalAI, vLLM, LM Studio and others implement, and behind Ollama's
-// own API if its settings are used.
+// Package openai implements thinker.Model with the chat completions API of OpenAI, which
+// llama.cpp, LocalAI, vLLM, LM Studio and others also have, and with Ollama's own API.
 //
 // Ollama has both APIs: /v1/chat/completions, and its own /api/chat, which num_ctx and
 // keep_alive require. The package uses Ollama's own API if one of these is set and the
@@ -8,7 +7,7 @@
 // Options.Dialect overrides this guess.
 //
 // An option that the server rejects (tools, a temperature, the old name of a limit) is
-// left out of later requests, and logged once; tools are offered again after a while.
+// left out of later requests, and logged once; tools are offered again after five minutes.
 // Thoughts in a separate field are passed on as thoughts, not as text.
 package openai
 
@@ -75,11 +74,11 @@ func Driver() thinker.ModelDriver {
 		Sample: `{kind: openai, url: "http://192.168.1.9:11434/v1", model: "qwen3:4b", keep_alive: 10m, num_ctx: 8192}    # Ollama
 {kind: openai, url: "https://api.openai.com/v1", model: gpt-4o-mini, key: "", key_file: /etc/perch/secrets/brain, vision: true, temperature: 0.7, max_tokens: 400}
 {kind: openai, url: "http://192.168.1.9:8080/v1", model: any, dialect: openai, reasoning_effort: none, extra: {cache_prompt: true}}    # llama.cpp`},
-		Options.with, func(o Options) (thinker.Model, error) { return New(o) })
+		Options.withSetup, func(o Options) (thinker.Model, error) { return New(o) })
 }
 
-// with returns the options completed by the persona's defaults, and with the key from its file.
-func (o Options) with(s thinker.ModelSetup) (_ Options, err error) {
+// withSetup returns the options with the defaults of a model's setup, and with the key.
+func (o Options) withSetup(s thinker.ModelSetup) (_ Options, err error) {
 	o.Model, o.Temperature = cmp.Or(strings.TrimSpace(o.Model), s.Brain.Model), cmp.Or(o.Temperature, s.Brain.Temperature)
 	o.MaxTokens, o.FirstWithin = cmp.Or(o.MaxTokens, s.Brain.MaxTokens), cmp.Or(o.FirstWithin, s.Within)
 	o.IdleWithin, o.Log = o.FirstWithin, s.Log

@@ -30,8 +30,8 @@ const (
 // may have been restarted with another template.
 const toolsRetry = 5 * time.Minute
 
-// finding is a change of the request that a refusal suggests.
-type finding struct {
+// suggestion is a change of the request that a refusal suggests.
+type suggestion struct {
 	rejections
 	tool   string // name of the tool to leave out, or ""
 	once   bool   // whether the change is for this turn only
@@ -45,7 +45,7 @@ type finding struct {
 // returns errors of out unchanged, and other errors as explain returns them.
 func (e *Engine) retry(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error, explain func(context.Context, error) error) (
 	thinker.Stop, error) {
-	var findings []finding
+	var suggestions []suggestion
 	var outError error
 	sent := false // whether text or a call was passed on
 	send := func(piece thinker.Piece) error {
@@ -65,7 +65,7 @@ func (e *Engine) retry(ctx context.Context, p thinker.Prompt, out func(thinker.P
 		changed.Tools = slices.DeleteFunc(slices.Clone(p.Tools), func(t thinker.Tool) bool { return leftOut[t.Name] })
 		stop, err := e.requestMessage(ctx, changed, without, send)
 		if err == nil || outError != nil {
-			e.remember(findings, err == nil && len(changed.Tools) > 0 && without&rejectsTools == 0)
+			e.remember(suggestions, err == nil && len(changed.Tools) > 0 && without&rejectsTools == 0)
 			return stop, outError
 		}
 		r := refused(err)
@@ -84,12 +84,12 @@ func (e *Engine) retry(ctx context.Context, p thinker.Prompt, out func(thinker.P
 			return "", explain(ctx, err)
 		}
 		if found.tool != "" { // remembered at once: the server may reject more tools than there are tries
-			e.remember([]finding{found}, false)
+			e.remember([]suggestion{found}, false)
 		}
 		if try == limit.Tries-1 && len(changed.Tools) > 0 && (found.tool != "" || found.rejections == 0) {
-			found = finding{rejections: rejectsTools, once: true, text: "the server has refused the tools in several ways; this turn goes without", reason: found.reason}
+			found = suggestion{rejections: rejectsTools, once: true, text: "the server has refused the tools in several ways; this turn continues without tools", reason: found.reason}
 		}
-		if findings, without = append(findings, found), without|found.rejections; found.tool != "" {
+		if suggestions, without = append(suggestions, found), without|found.rejections; found.tool != "" {
 			if leftOut == nil {
 				leftOut = map[string]bool{}
 			}
@@ -98,9 +98,9 @@ func (e *Engine) retry(ctx context.Context, p thinker.Prompt, out func(thinker.P
 	}
 }
 
-// remember applies findings to all later requests, and logs each of them once. toolsAccepted reports whether
-// the server has just accepted a request with tools.
-func (e *Engine) remember(findings []finding, toolsAccepted bool) {
+// remember applies suggestions to all later requests, except those with once, and logs each of them once.
+// toolsAccepted tells whether the server has just accepted a request with tools.
+func (e *Engine) remember(suggestions []suggestion, toolsAccepted bool) {
 	e.mu.Lock()
 	restored := toolsAccepted && e.rejected&rejectsTools != 0
 	if restored {
@@ -110,7 +110,7 @@ func (e *Engine) remember(findings []finding, toolsAccepted bool) {
 	if restored {
 		e.o.Log.Info("the model accepts tools again", "model", e.o.Model, "url", remote.Address(e.base))
 	}
-	for _, f := range findings {
+	for _, f := range suggestions {
 		e.mu.Lock()
 		isNew := f.once && f.text != "" || f.rejections&^e.rejected != 0 || f.tool != "" && !e.leftOut[f.tool]
 		if !f.once {
@@ -133,8 +133,8 @@ func (e *Engine) remember(findings []finding, toolsAccepted bool) {
 }
 
 // suggestedChange returns the change of the request that a refusal suggests. ok is false if the refusal suggests
-// no change, or only one that was already made.
-func (e *Engine) suggestedChange(r *remote.Fault, p thinker.Prompt, without rejections) (f finding, ok bool) {
+// no change, or a change that was already made.
+func (e *Engine) suggestedChange(r *remote.Fault, p thinker.Prompt, without rejections) (f suggestion, ok bool) {
 	parsed := refusal.Refusal{Status: r.Status, Code: r.Code, Reason: r.Reason}
 	offered := len(p.Tools) > 0 && without&rejectsTools == 0
 	f.reason = r.Reason
@@ -152,7 +152,7 @@ func (e *Engine) suggestedChange(r *remote.Fault, p thinker.Prompt, without reje
 		if f.tool = parsed.Tool(names); f.tool != "" {
 			f.text, ok = "the server does not accept the schema of the tool "+f.tool+", which is left out from now on", true
 		} else {
-			f.rejections, f.once, f.text, ok = rejectsTools, true, "the server does not accept the schema of a tool; this turn goes without tools", offered
+			f.rejections, f.once, f.text, ok = rejectsTools, true, "the server does not accept the schema of a tool; this turn continues without tools", offered
 		}
 	case refusal.NoEffort:
 		f.rejections, f.text, ok = wantsNoEffort, "the model accepts tools only with reasoning_effort none, which is sent from now on", true

@@ -12,8 +12,8 @@ import (
 // configuration may add keys.
 type body = map[string]any
 
-// unseen is the text in place of a picture in requests to a model without vision.
-const unseen = "(There is a picture here, which you cannot see.)"
+// hiddenPicture is the text in place of a picture in requests to a model without vision.
+const hiddenPicture = "(There is a picture here, which you cannot see.)"
 
 // encode returns the request for a prompt, without the options that the server has rejected.
 func (e *Engine) encode(p thinker.Prompt, without rejections) body {
@@ -23,7 +23,7 @@ func (e *Engine) encode(p thinker.Prompt, without rejections) body {
 	}
 	names := map[string]string{} // names of tools; key: ID of the call
 	for _, m := range p.Messages {
-		messages = append(messages, e.message(m, names, without&rejectsOpaque == 0))
+		messages = append(messages, e.encodeMessage(m, names, without&rejectsOpaque == 0))
 	}
 	b := body{"model": e.o.Model, "stream": true, "messages": messages}
 	e.addSettings(b, p, without)
@@ -90,11 +90,11 @@ func (e *Engine) nativeOptions(b body) body {
 	return options
 }
 
-// message returns the JSON of a message. The content is never null: null is legal in a message with calls, but
+// encodeMessage returns the JSON of a message. The content is never null: null is legal in a message with calls, but
 // breaks the templates of some servers. In Ollama's own API, the result of a tool has the name of the tool, and
-// the arguments of a call are an object. message adds the calls of m to names, whose keys are IDs of calls and
-// whose values are names of tools. opaque reports whether to send the server's thoughts back.
-func (e *Engine) message(m thinker.Message, names map[string]string, opaque bool) body {
+// the arguments of a call are an object. encodeMessage adds the calls of m to names, whose keys are IDs of calls and
+// whose values are names of tools. opaque tells whether to send the server's thoughts back.
+func (e *Engine) encodeMessage(m thinker.Message, names map[string]string, opaque bool) body {
 	b := body{"role": string(m.Role), "content": m.Text}
 	if m.Role == thinker.RoleTool {
 		b["tool_call_id"] = m.CallID
@@ -136,7 +136,7 @@ func (e *Engine) message(m thinker.Message, names map[string]string, opaque bool
 		}
 		b["images"] = images
 	default:
-		b["content"] = m.Text + "\n" + unseen
+		b["content"] = m.Text + "\n" + hiddenPicture
 	}
 	return b
 }
@@ -159,7 +159,7 @@ func (e *Engine) contentParts(m thinker.Message) []body {
 	}
 	for _, picture := range m.Pictures {
 		if !e.o.Vision {
-			parts = append(parts, body{"type": "text", "text": unseen})
+			parts = append(parts, body{"type": "text", "text": hiddenPicture})
 			continue
 		}
 		data := "data:" + picture.Type + ";base64," + base64.StdEncoding.EncodeToString(picture.Data)
