@@ -192,11 +192,11 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	if t.Stranger() {
 		return agent.ErrStranger
 	}
-	conv, err := b.enter(ctx, t.Conversation)
+	conv, err := b.beginTurn(ctx, t.Conversation)
 	if err != nil {
 		return err
 	}
-	defer b.leave(conv)
+	defer b.endTurn(conv)
 	var tools *thinker.TurnTools
 	if b.o.Tools != nil && b.o.Lend != nil {
 		var mu sync.Mutex // tools reply concurrently with the agent
@@ -264,14 +264,14 @@ func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, tools *thin
 // error if one of these fails. Some agents report only on a prompt that they need a login;
 // from then on Check returns this error until a turn succeeds.
 func (b *Brain) Check(ctx context.Context) error {
-	if err := ctx.Err(); err != nil { // enter may succeed although ctx has ended
+	if err := ctx.Err(); err != nil { // beginTurn may succeed although ctx has ended
 		return err
 	}
-	conv, err := b.enter(ctx, "")
+	conv, err := b.beginTurn(ctx, "")
 	if err != nil {
 		return err
 	}
-	defer b.leave(conv)
+	defer b.endTurn(conv)
 	b.mu.Lock()
 	loginErr := b.loginErr
 	b.mu.Unlock()

@@ -26,9 +26,9 @@ type conversation struct {
 	forgotten bool      // whether Forget was called while the conversation had users
 }
 
-// enter waits until no other turn of the conversation with this ID runs, and begins a turn,
-// which leave ends. A conversation with a turn is not removed to make room.
-func (b *Brain) enter(ctx context.Context, id string) (*conversation, error) {
+// beginTurn waits until no other turn of the conversation with this ID runs, and begins a
+// turn, which endTurn ends. A conversation with a turn is not removed to make room.
+func (b *Brain) beginTurn(ctx context.Context, id string) (*conversation, error) {
 	conv, err := b.acquire(id)
 	if err != nil {
 		return nil, err
@@ -72,8 +72,8 @@ func (b *Brain) acquire(id string) (*conversation, error) {
 	return conv, nil
 }
 
-// leave ends a turn that began with enter.
-func (b *Brain) leave(conv *conversation) {
+// endTurn ends a turn that beginTurn began.
+func (b *Brain) endTurn(conv *conversation) {
 	<-conv.turn
 	b.release(conv)
 }

@@ -30,7 +30,7 @@ type inbox struct {
 func newInbox() *inbox { return &inbox{filled: make(chan struct{}, 1)} }
 
 // enqueue adds an item and reports whether there was room for it. There is always room for
-// the end of the turn, but after close for nothing.
+// the end of the turn. After close, enqueue adds nothing and returns false.
 func (in *inbox) enqueue(it item) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -27,12 +27,12 @@ func (b *Brain) continueVision(ctx context.Context, p thinker.Prompt, out func(t
 		return "", agent.ErrBlind
 	}
 	id := "picture " + rand.Text()
-	conv, err := b.enter(ctx, id)
+	conv, err := b.beginTurn(ctx, id)
 	if err != nil {
 		return "", err
 	}
 	defer b.Forget(id)
-	defer b.leave(conv)
+	defer b.endTurn(conv)
 	s, err := b.openSession(ctx, conv, nil)
 	if err != nil {
 		return "", err

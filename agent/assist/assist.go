@@ -42,8 +42,8 @@ type Options struct {
 	FirstWithin time.Duration `yaml:"within" doc:"The longest time until the answer begins. If 0s, 10s, and 30s for the last brain of the list."`
 	IdleWithin  time.Duration // maximum pause within an answer; default: remote.Patience
 	TurnWithin  time.Duration // maximum waiting time for Home Assistant in a turn; default: 5 minutes
-	// Perform performs the skill that a turn asks for with one of its sentences, which Home Assistant does not know. It
-	// reports whether there is one. It may be nil.
+	// Perform performs the skill that has a sentence matching the text of the turn; Home Assistant does not know these
+	// sentences. found is false if no skill has one. Perform may be nil.
 	Perform func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) (found bool, err error)
 	Phrases agent.Phrases // spoken after an answer that was stopped
 

@@ -141,7 +141,7 @@ func (p Passport) Change(id string, body []byte) (Passport, error) {
 
 // Name returns the name that the owner has set, or "".
 func (p Passport) Name() (name string) {
-	_ = json.Unmarshal(p["name"], &name) // fails only if there is none
+	_ = json.Unmarshal(p["name"], &name) // fails only if the owner has set no name
 	return name
 }
 

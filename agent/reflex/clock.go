@@ -61,8 +61,8 @@ func (c *command) length() time.Duration {
 }
 
 // until returns the next occurrence of the time of day in the sentence, or the zero time if
-// it is invalid. An hour from 1 to 12 without a part of the day means whichever of its two
-// times comes sooner or, if only the day is given, the one from 6:00 to 17:59.
+// it is invalid. An hour from 1 to 12 without a part of the day has two possible times: until
+// returns the sooner one or, if the day is given, the one from 6:00 to 17:59.
 func (c *command) until() time.Time {
 	hour, _ := c.number(hourSlot)
 	minute, _ := c.number(minuteSlot)

@@ -73,8 +73,8 @@ func (b *Book) parseSkillSentence(source, text string) (sentence, error) {
 	return s, nil
 }
 
-// Perform performs the skill that a turn asks for with one of its sentences, and reports whether there is one. It is for
-// brains without skills.
+// Perform performs the skill that has a sentence matching the text of the turn. found is false if the turn's character
+// has no such skill. Perform is for brains that do not perform skills themselves.
 func (b *Brain) Perform(ctx context.Context, t agent.Turn, out func(agent.Reply) error) (found bool, err error) {
 	if b.skills == nil {
 		return false, nil

@@ -97,7 +97,7 @@ var number = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // Tokens returns the number of tokens in a request that was too long, and the model's maximum, from the numbers
-// of 100 and more in the reason. A single number is taken for the maximum. What the reason does not contain is 0.
+// of 100 and more in the reason. A single number is taken for the maximum. A number that the reason lacks is 0.
 func (r Refusal) Tokens() (requested, limit int) {
 	var found []int
 	for _, match := range number().FindAllStringSubmatch(r.Reason, -1) {
