@@ -63,8 +63,8 @@ type Sentiment func(text string) float64
 
 // Limits of a viewer's action.
 const (
-	maxGestureDuration = 60_000 // milliseconds
-	maxFindings        = 1_000_000
+	maxGestureDuration = 60_000    // milliseconds
+	maxFindings        = 1_000_000 // errors, or warnings, of a validation
 )
 
 // The payloads as the agent system defines them, with the extension By: it is "viewer" if a
@@ -146,10 +146,10 @@ type (
 	}
 )
 
-// count is a number of findings.
+// count is the number of errors, or of warnings, that a validation has found.
 type count int
 
-// UnmarshalJSON parses a number, or a list of findings.
+// UnmarshalJSON parses a number, or a list whose elements it counts.
 func (c *count) UnmarshalJSON(text []byte) error {
 	var list []json.RawMessage
 	if json.Unmarshal(text, &list) == nil {

@@ -39,11 +39,11 @@ type Manifest struct {
 	Language     string // BCP 47 tag from the front matter of the instructions; if empty, the household's language applies
 	Brain        Brain
 	Voice        Voice
-	Recognizer   string            // if None, the character does not hear; other values have no effect
+	Recognizer   string            // None means that the character does not hear; other values have no effect
 	Skills       []Skill           // the enabled skills of the appliance; nil means all
 	Tools        []string          // names of the enabled built-in tools; nil means all
-	Clips        map[string]string // animations by the names that the model uses, see agent.Persona; from meta.edits.animations
-	MemoryTokens int               // largest size of the memory in the prompt; 0 means the brain's default
+	Clips        map[string]string // clips by the name of the animation, from meta.edits.animations; see agent.Persona
+	MemoryTokens int               // largest size of the memory in the prompt, in tokens; 0 means the brain's default
 	Memory       string            // what the character knows from the beginning, as Markdown; the text of memory.index
 	// Remarks are sentences for the owner, mostly about parts of the manifest that this appliance does not support.
 	Remarks []string
@@ -56,10 +56,10 @@ type Brain struct {
 	Provider    string   // None, Anthropic, OpenAI or Local; empty means the household's first brain
 	Model       string   // empty means the brain's default
 	Temperature *float64 // from 0 to 2; nil means the brain's default
-	MaxTokens   int      // largest size of one reply; 0 means the brain's default
+	MaxTokens   int      // largest size of one reply, in tokens; 0 means the brain's default
 }
 
-// Voice selects the synthesizer and its voice. If Provider is None, the character does not speak.
+// Voice selects the synthesizer and its voice. The Provider None means that the character does not speak.
 type Voice struct{ Provider, ID string }
 
 // Skill is a bundle that the manifest requests.
@@ -272,7 +272,7 @@ func (m *Manifest) loadMemory(text string, open Open) error {
 	return m.inline("memory", "index", text)
 }
 
-// loadClips sets the clips. It adds a remark about each animation whose name is no name of a gesture.
+// loadClips sets the clips. It adds a remark about each animation whose name is not a valid name of a gesture.
 func (m *Manifest) loadClips() {
 	var meta struct {
 		Edits struct{ Animations map[string]string }
@@ -425,7 +425,7 @@ func describeJSONError(err error) error {
 	case errors.As(err, &syntaxErr):
 		return fmt.Errorf("it is no JSON: byte %d: %s", syntaxErr.Offset, syntaxErr)
 	case errors.As(err, &typeErr):
-		return fmt.Errorf("%s is no %s", typeErr.Field, typeErr.Value)
+		return fmt.Errorf("%s may not be a JSON %s", typeErr.Field, typeErr.Value)
 	}
 	return errors.New("it is no JSON")
 }

@@ -133,8 +133,8 @@ func (a *agent) rank() int {
 	return 1
 }
 
-// stimulus returns the stimulus of an event and updates what a remembers about the turn. ok
-// is false if the event has no effect.
+// stimulus returns the stimulus of an event, and updates the fields of a that describe the
+// turn. ok is false if the event has no effect.
 func (m *Moods) stimulus(a *agent, e event.Event) (s Stimulus, ok bool) {
 	switch e := e.(type) {
 	case event.Said:

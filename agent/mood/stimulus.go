@@ -177,7 +177,7 @@ func Of(e event.Event) (s Stimulus, ok bool) {
 	case event.Emote:
 		return emoted(e.Trigger, e.Weight)
 	case event.LookAt:
-		if e.By != event.ByRobot { // a face is a stimulus of its own, see below
+		if e.By != event.ByRobot { // a robot looks at a face, which event.Perceived reports as well
 			s = raise(Curiosity, .3)
 		}
 		s.looks = true

@@ -285,7 +285,7 @@ func (d *dispatcher) ring(t agent.Timer) {
 	d.publish(n)
 }
 
-// insert stores a notification, and publishes the end of those that are dropped to make room.
+// insert stores a notification, and publishes that the notifications dropped to make room have expired.
 func (d *dispatcher) insert(w *waiting) {
 	dropped, err := d.o.Store.insert(w.Notification, d.o.Clock.Now())
 	d.logFault(err)
