@@ -114,9 +114,9 @@ func (d *Diary) inherit() bool {
 	return true
 }
 
-// Placed returns an entry that was stored under tableKey. If this is not the key of the
-// entry, Placed removes the entry's hash, which Check reports as a fault.
-func Placed(tableKey string, e Entry) Entry {
+// FromTable returns an entry that the table of entries holds under tableKey. If this is not
+// the key of the entry, FromTable removes the entry's hash, which Check reports as a fault.
+func FromTable(tableKey string, e Entry) Entry {
 	if tableKey != key(e.Seq) {
 		e.Hash = ""
 	}
@@ -379,7 +379,7 @@ func (d *Diary) Verify() (Report, error) {
 func (d *Diary) table() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for k, e := range d.o.Entries.All() {
-			if !yield(Placed(k, e)) {
+			if !yield(FromTable(k, e)) {
 				return
 			}
 		}

@@ -71,7 +71,7 @@ func check(t *testing.T, path string) diary.Report {
 		}
 		var e diary.Entry
 		err := json.Unmarshal(value, &e)
-		list = append(list, diary.Placed(key, e))
+		list = append(list, diary.FromTable(key, e))
 		return err
 	}); err != nil {
 		t.Fatal(err)

@@ -75,7 +75,7 @@ func CheckDiary(data string) (diary.Report, error) {
 			if err := json.Unmarshal(value, &e); err != nil {
 				return err
 			}
-			list = append(list, diary.Placed(key, e))
+			list = append(list, diary.FromTable(key, e))
 		}
 		return nil
 	})
