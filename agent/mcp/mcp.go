@@ -67,7 +67,7 @@ type Options struct {
 const (
 	maxTools     = 100             // tools that are offered to a model
 	maxPages     = 20              // pages that are read from a list of tools
-	maxAttempts  = 10              // attempts that failed and connections that ended, since the last reset to connect before waiting for the next use
+	maxAttempts  = 10              // failed attempts and ended connections, since the last reset, after which an attempt waits for the next use
 	maxTimeouts  = 3               // consecutive calls that time out before reconnecting
 	closeTimeout = time.Second     // timeout of the orderly end of a session
 	stableAfter  = 2 * time.Minute // a connection of more than this duration resets the count of failures
@@ -98,7 +98,7 @@ type Server struct {
 	linkErr      error         // why there is no connection
 	loggedAway   bool          // whether the last log entry says that the server is away
 	wasConnected bool          // whether any attempt has succeeded
-	failures     int           // consecutive failed attempts
+	failures     int           // failed attempts and ended connections since the last reset
 	timeouts     int           // consecutive calls that timed out
 }
 

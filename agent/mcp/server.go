@@ -211,9 +211,9 @@ func (s *Server) recordAttempt(l *link, err error) {
 	}
 }
 
-// recordEnd stores the end of a connection, and logs it for a child. If this is the
-// first failure or end of a connection since failures was reset, callers wait for the next attempt: some
-// proxies cut connections that can be restored at once, and then no call fails.
+// recordEnd stores the end of a connection, and logs it for a child. If failures is 0,
+// callers wait for the next attempt instead of failing, because some proxies cut connections
+// that can be restored at once.
 func (s *Server) recordEnd(l *link) {
 	err := l.err()
 	defer close(l.ended)

@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// tools are the offered tools. key: name as returned by canonical.
+// tools are the offered tools, by the name that canonical returns.
 type tools map[string]Tool
 
 // newTools returns the tools that the model may call.
@@ -127,7 +127,7 @@ func (t tools) calls(text, name string) []Call {
 		}
 		at += n
 	}
-	if content := canonical(element().ReplaceAllString(text, "")); len(calls) == 0 && name != "" && (content == "" || content == canonical(name)) {
+	if content := canonical(anyTag().ReplaceAllString(text, "")); len(calls) == 0 && name != "" && (content == "" || content == canonical(name)) {
 		return []Call{t.call(name, json.RawMessage("{}"))}
 	}
 	return calls
@@ -242,8 +242,8 @@ func encode(value any) json.RawMessage {
 	return bytes.TrimSpace(out.Bytes())
 }
 
-// elements matches the opening tag of an element that names a tool or a parameter, in several notations.
-var elements = sync.OnceValue(func() *regexp.Regexp {
+// openingTag matches the opening tag of an element that names a tool or a parameter, in several notations.
+var openingTag = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?s)<(?:function|invoke|tool|parameter|param|arg)(?:=|\s+name=)["']?([\w.:-]+)["']?[^<>]*>` +
 		`|<(tool_name|name|arg_key|function_name)>\s*([^<]*?)\s*</|<([A-Za-z_][\w.-]*)(?:\s[^<>]*)?>`)
 })
@@ -251,8 +251,8 @@ var elements = sync.OnceValue(func() *regexp.Regexp {
 // namespace matches the beginning of an element whose name has a prefix, such as DeepSeek's ｜DSML｜.
 var namespace = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(</?)[｜|‖]*(?:\w+[｜|‖:]+)+(\w)`) })
 
-// element matches any tag.
-var element = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<[^<>]*>`) })
+// anyTag matches any tag.
+var anyTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<[^<>]*>`) })
 
 // inElements returns the calls in elements such as <function=volume><parameter=level>40</parameter>,
 // volume<arg_key>level</arg_key><arg_value>40</arg_value>, or <volume><level>40</level></volume>.
@@ -260,7 +260,7 @@ func (t tools) inElements(text, name string) (calls []Call) {
 	text = namespace().ReplaceAllString(text, "$1$2")
 	arguments := map[string]any{}
 	key := ""
-	content := canonical(element().ReplaceAllString(text, ""))
+	content := canonical(anyTag().ReplaceAllString(text, ""))
 	finish := func() {
 		if name != "" && (len(arguments) > 0 || len(calls) == 0 && t.has(name) && (content == "" || content == canonical(name))) {
 			calls = append(calls, t.call(name, encode(arguments)))
@@ -273,7 +273,7 @@ func (t tools) inElements(text, name string) (calls []Call) {
 		}
 		name = tool
 	}
-	matches := elements().FindAllStringSubmatchIndex(text, -1)
+	matches := openingTag().FindAllStringSubmatchIndex(text, -1)
 	if len(matches) == 0 {
 		return nil
 	}
@@ -353,8 +353,8 @@ func (t tools) value(name, parameter, text string) any {
 }
 
 // python parses volume(level=40), print(volume(level=40)) or [volume(level=40)] at the beginning of text. n is the
-// length of this expression, 0 if there is none, or -1 if its end is missing. whole reports whether no more text
-// follows. calls are the calls of offered tools.
+// length of this expression, 0 if text does not begin with one, or -1 if its end is missing. whole tells whether no
+// more text follows. calls are the calls of offered tools.
 func (t tools) python(text string, whole bool) (n int, calls []Call) {
 	from := 0
 	if text[0] == '[' {

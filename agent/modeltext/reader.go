@@ -257,7 +257,8 @@ func (r *Reader) takeSpoken() string {
 	return text
 }
 
-// plain returns the length of the held text before the next character at which a mark or a call may begin.
+// plain returns the length of the held text before the next character at which a mark or a call may begin. In a
+// header it is the length up to the end of the line, if that comes first.
 func (r *Reader) plain() int {
 	midway := r.midway
 	for i, c := range r.held {
