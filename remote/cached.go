@@ -12,7 +12,8 @@ type Cached[T any] struct {
 	until time.Time
 }
 
-// Get returns the latest value, even if it has expired. fresh reports whether it has not.
+// Get returns the latest value, even if it has expired. fresh is false if it has expired, or if
+// there is none.
 func (c *Cached[T]) Get() (value T, fresh bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -150,8 +150,8 @@ func (c *Client) Call(ctx context.Context, r Request) (*Answer, error) {
 	}
 	if encoding := a.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		defer a.Close()
-		return nil, c.Fault("packs its answer (Content-Encoding: " + c.Quote(encoding) +
-			") though it was asked not to; switch that off there, or in the proxy before it")
+		return nil, c.Fault("compresses its answer (Content-Encoding: " + c.Quote(encoding) +
+			"), which the request did not allow; turn that off there, or in the proxy before it")
 	}
 	return a, nil
 }
@@ -256,11 +256,11 @@ func (a *Answer) Kind() (string, map[string]string) {
 	return kind, parameters
 }
 
-// Lives records a sign of life; see Watch.Lives.
-func (a *Answer) Lives(within time.Duration) { a.watch.Lives(within) }
+// ResetWait records a sign of life; see Watch.Reset.
+func (a *Answer) ResetWait(within time.Duration) { a.watch.Reset(within) }
 
-// Wrote records text that has arrived; see Watch.Wrote.
-func (a *Answer) Wrote(worth time.Duration) { a.watch.Wrote(worth) }
+// AddWait records text that has arrived; see Watch.Add.
+func (a *Answer) AddWait(d time.Duration) { a.watch.Add(d) }
 
 // Read reads the body within the client's deadlines. Its error is io.EOF, a *Fault, or the
 // error of the caller's context.
@@ -281,7 +281,7 @@ func (a *Answer) Whole(maxBytes int) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case len(body) > maxBytes:
-		return nil, a.client.Fault("answers with more than there can be to say; check the url")
+		return nil, a.client.Fault("sends an answer that is too long; check the url")
 	}
 	return body, nil
 }

@@ -184,7 +184,7 @@ func (c *Condition) failed(err error, inUse bool, took time.Duration) {
 		return
 	}
 	c.reported.cause, c.reported.at = err.Error(), now
-	c.log.Warn("an engine does not work; where another follows it in its list, that one is used", "engine", c.Part, "err", err)
+	c.log.Warn("an engine does not work; the next engine of its list is used, if there is one", "engine", c.Part, "err", err)
 	c.report(err.Error())
 }
 

@@ -18,8 +18,8 @@ type shape struct {
 // blank stands for the key in the replacement of a shape.
 const blank = "***"
 
-// shapes returns the kinds of keys in commands and sentences, in the order in which they are
-// replaced. Values with a name such as "token" come first, because their name shows where
+// shapes returns the kinds of keys in commands and sentences, in the order of their
+// replacement. Values with a name such as "token" come first, because their name shows where
 // the key begins.
 var shapes = sync.OnceValue(func() []shape {
 	return []shape{

@@ -18,7 +18,7 @@ var errSilent = errors.New("the server is silent")
 
 // Watch ends a call if its server is silent for too long. Its clock runs only while the caller
 // waits for the server, and not while a person still speaks or the caller handles a piece of
-// the response. Start, Rest, Lives, Wrote and Silent do nothing on a nil Watch.
+// the response. Start, Pause, Reset, Add and Silent do nothing on a nil Watch.
 type Watch struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -65,17 +65,17 @@ func (w *Watch) run() {
 	}
 }
 
-// Rest stops the clock. The next Start continues with the remaining time.
-func (w *Watch) Rest() {
+// Pause stops the clock. The next Start continues with the remaining time.
+func (w *Watch) Pause() {
 	if w != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.rest()
+		w.pause()
 	}
 }
 
-// rest stops the clock. The caller holds mu.
-func (w *Watch) rest() {
+// pause stops the clock. The caller holds mu.
+func (w *Watch) pause() {
 	w.timer.Stop()
 	if !w.since.IsZero() {
 		w.left -= time.Since(w.since)
@@ -83,9 +83,9 @@ func (w *Watch) rest() {
 	}
 }
 
-// Lives records a sign of life of the server. The maximum wait for the next one is within, or
-// the idle time of the watch if within is 0.
-func (w *Watch) Lives(within time.Duration) {
+// Reset records a sign of life of the server, and sets the remaining time to within, or to the
+// idle time of the watch if within is 0.
+func (w *Watch) Reset(within time.Duration) {
 	if w == nil {
 		return
 	}
@@ -93,47 +93,47 @@ func (w *Watch) Lives(within time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	running := !w.since.IsZero()
-	w.rest()
+	w.pause()
 	w.left, w.lived, w.slow = within, true, false
 	if running {
 		w.run()
 	}
 }
 
-// worthFactor is the waiting time that a text adds, as a multiple of the time it takes to
+// waitFactor is the waiting time that a text adds, as a multiple of the time it takes to
 // speak the text. voice.Arrival has the same factor for a synthesizer's sound.
-const worthFactor = 8
+const waitFactor = 8
 
 // speakByte is the time it takes to speak a byte of text, at 15 letters per second. A Chinese
 // character has three bytes, and takes as long as three letters.
 const speakByte = time.Second / 15
 
-// Worth returns the waiting time that a model's text adds: eight times as long as it takes to
+// TextWait returns the waiting time that a model's text adds: eight times as long as it takes to
 // speak the text. Spaces add nothing.
-func Worth(text string) time.Duration {
+func TextWait(text string) time.Duration {
 	n := 0
 	for i := range len(text) {
 		if text[i] > ' ' {
 			n++
 		}
 	}
-	return time.Duration(n) * worthFactor * speakByte
+	return time.Duration(n) * waitFactor * speakByte
 }
 
-// Wrote records that text with this Worth has arrived. It adds worth to the remaining time, up
-// to the idle time of the watch. So the call of a model that writes at less than an eighth of
-// the speed of speech is ended, even if it writes steadily. Wrote does nothing if worth is 0.
-func (w *Watch) Wrote(worth time.Duration) {
-	if w == nil || worth <= 0 {
+// Add records that text has arrived, and adds d, its TextWait, to the remaining time, up to the
+// idle time of the watch. So the call of a model that writes at less than an eighth of the speed
+// of speech is ended, even if it writes steadily. Add does nothing if d is 0.
+func (w *Watch) Add(d time.Duration) {
+	if w == nil || d <= 0 {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	running := !w.since.IsZero()
-	w.rest()
+	w.pause()
 	left := w.idle
 	if w.lived {
-		left = max(0, w.left) + worth
+		left = max(0, w.left) + d
 	}
 	w.left, w.lived, w.slow = min(left, w.idle), true, left < w.idle
 	if running {
@@ -149,7 +149,7 @@ func (w *Watch) sending(active bool) {
 	if w.answered {
 		return
 	}
-	w.rest()
+	w.pause()
 	w.left = w.first
 	if active {
 		w.run()
@@ -174,8 +174,8 @@ func (w *Watch) Stop() {
 	w.cancel(nil)
 }
 
-// Silent returns how the server was silent, if the watch has ended the call for that reason,
-// or else "". The text continues a sentence that begins with the server's name.
+// Silent returns why the watch has ended the call, or "" if it has not. The text continues a
+// sentence that begins with the server's name.
 func (w *Watch) Silent() string {
 	if w == nil || !errors.Is(context.Cause(w.ctx), errSilent) {
 		return ""
@@ -245,7 +245,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	paced := b.begun && b.Pace != nil
 	if paced {
 		b.trickles = b.Pace.Trickles()
-		b.Watch.Lives(max(b.Pace.Left(), 1)) // 0 would mean the idle time
+		b.Watch.Reset(max(b.Pace.Left(), 1)) // 0 would mean the idle time
 	}
 	start := time.Now()
 	b.Watch.Start()
@@ -253,7 +253,7 @@ func (b *Body) Read(p []byte) (int, error) {
 		p = p[:min(len(p), b.Left+1)]
 	}
 	n, err := b.ReadCloser.Read(p)
-	b.Watch.Rest()
+	b.Watch.Pause()
 	if paced {
 		b.Pace.Waited(time.Since(start))
 	}

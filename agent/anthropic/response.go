@@ -53,12 +53,12 @@ func (e *Engine) sendRequest(ctx context.Context, p thinker.Prompt, without reje
 		}
 		switch {
 		case r.ended:
-			w.Lives(trailerTimeout)
+			w.Reset(trailerTimeout)
 		case stream.Current().Type == "content_block_delta":
 			d := stream.Current().Delta
-			w.Wrote(remote.Worth(d.Text) + remote.Worth(d.Thinking) + remote.Worth(d.PartialJSON) + remote.Worth(d.Signature))
+			w.Add(remote.TextWait(d.Text) + remote.TextWait(d.Thinking) + remote.TextWait(d.PartialJSON) + remote.TextWait(d.Signature))
 		default:
-			w.Lives(0)
+			w.Reset(0)
 		}
 	}
 	if r.ended { // ignore any error after the end of the message
@@ -84,7 +84,7 @@ func (r *response) handleEvent(event sdk.MessageStreamEventUnion) error {
 	switch event.Type {
 	case "content_block_start":
 		if len(r.message.Content) > 4*limit.Calls {
-			return fmt.Errorf("it has more than %d parts", 4*limit.Calls)
+			return fmt.Errorf("the message has more than %d parts", 4*limit.Calls)
 		}
 		return r.sendText(event.ContentBlock.Text)
 	case "content_block_delta":
@@ -135,7 +135,7 @@ func (r *response) finish(tools []sdk.ToolUnionParam) (thinker.Stop, error) {
 		return thinker.StopEnd, nil
 	}
 	if len(calls) > limit.Calls {
-		return "", fmt.Errorf("it asks for more than %d tools at once", limit.Calls)
+		return "", fmt.Errorf("the model calls more than %d tools at once", limit.Calls)
 	}
 	if hasThinking {
 		calls[0].Origin = &thinkingMessage{message: r.message.ToParam(), tools: tools}

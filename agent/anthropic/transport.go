@@ -77,7 +77,7 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	n, err := b.Body.Read(p)
 	if n > 0 && !b.begun || bytes.Contains(p[:n], []byte("event: ping")) {
 		b.begun = true
-		b.Watch.Lives(0)
+		b.Watch.Reset(0)
 	}
 	return n, err
 }

@@ -30,7 +30,7 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if t.Untrusted { // Home Assistant would carry out whatever it understands
+	if t.Untrusted { // Home Assistant would carry out every command in the text
 		return agent.ErrStranger
 	}
 	if b.o.Perform != nil {
@@ -130,9 +130,9 @@ func (r *turnRun) runPipeline(ctx context.Context, hassID string) (hass.Reply, e
 		return hass.Reply{}, err
 	}
 	// The waiting time left for the next event, and for all events of the turn. An event
-	// that brings nothing new does not extend eventLeft.
+	// without progress or text does not extend eventLeft.
 	eventLeft, turnLeft := b.o.FirstWithin, b.o.TurnWithin
-	slow := false             // whether the latest texts have taken longer to arrive than they extend the wait (see remote.Worth)
+	slow := false             // whether the latest texts have taken longer to arrive than they extend the wait (see remote.TextWait)
 	seen := map[string]bool{} // key: type of event
 	for {
 		start := time.Now()
@@ -195,7 +195,7 @@ func (r *turnRun) handleProgress(e hass.Event) (progressed bool, textTime time.D
 		return false, 0, nil // ignore a part that cannot be read: the last event contains the whole answer
 	}
 	progressed = len(d.Calls) > 0 || d.CallID != "" || d.Role != "" && d.Role != r.role
-	return progressed, remote.Worth(d.Content) + remote.Worth(d.Thought), r.handleDelta(d)
+	return progressed, remote.TextWait(d.Content) + remote.TextWait(d.Thought), r.handleDelta(d)
 }
 
 // isToolRunning reports whether a tool of Home Assistant runs.

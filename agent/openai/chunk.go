@@ -108,8 +108,8 @@ func hasContent(raw json.RawMessage) bool {
 	return isPresent(raw) && string(raw) != `""` && string(raw) != "[]"
 }
 
-// worthOf returns the remote.Worth of a JSON string, or of the text of other JSON.
-func worthOf(raw json.RawMessage) time.Duration {
+// waitOf returns the remote.TextWait of a JSON string, or of the text of other JSON.
+func waitOf(raw json.RawMessage) time.Duration {
 	if !hasContent(raw) {
 		return 0
 	}
@@ -117,12 +117,12 @@ func worthOf(raw json.RawMessage) time.Duration {
 	if json.Unmarshal(raw, &text) != nil {
 		text = string(raw)
 	}
-	return remote.Worth(text)
+	return remote.TextWait(text)
 }
 
 // addDelta adds a part to the message.
 func (r *messageReader) addDelta(d *delta) error {
-	r.worth += remote.Worth(d.Refusal) + worthOf(d.Reasoning) + worthOf(d.Thought) + worthOf(d.Thinking)
+	r.textWait += remote.TextWait(d.Refusal) + waitOf(d.Reasoning) + waitOf(d.Thought) + waitOf(d.Thinking)
 	if hasContent(d.Reasoning) || hasContent(d.Thought) || hasContent(d.Thinking) || hasContent(d.Details) {
 		r.opaque.add("reasoning_content", d.Reasoning)
 		r.opaque.add("reasoning", d.Thought)
@@ -136,7 +136,7 @@ func (r *messageReader) addDelta(d *delta) error {
 	if err != nil {
 		return err
 	}
-	r.worth += remote.Worth(text)
+	r.textWait += remote.TextWait(text)
 	if err := r.sendText(text); err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (r *messageReader) addLine(data []byte) (done bool, err error) {
 		return false, fmt.Errorf("%w: a line has no field done", errGarbage)
 	}
 	r.markStarted()
-	r.worth += remote.Worth(n.Message.Content) + remote.Worth(n.Message.Thinking)
+	r.textWait += remote.TextWait(n.Message.Content) + remote.TextWait(n.Message.Thinking)
 	if n.Message.Thinking != "" {
 		if err := r.out(thinker.Piece{Thought: true, Reasoning: n.Message.Thinking}); err != nil {
 			return false, err

@@ -34,7 +34,7 @@ type messageReader struct {
 	refused  bool          // whether the model has refused to answer
 	began    bool          // whether the message has begun
 	alive    bool          // whether the next piece may take the whole idle time of the engine
-	worth    time.Duration // if alive is false, the waiting time that the latest text adds, see remote.Worth
+	textWait time.Duration // if alive is false, the waiting time that the latest text adds; see remote.TextWait
 }
 
 // call is a tool call; some of its pieces may be missing.
@@ -76,7 +76,7 @@ func (r *messageReader) addPiece(index *int, id, name string, arguments []byte, 
 		r.calls = append(r.calls, c)
 		r.alive = true
 	}
-	r.worth += remote.Worth(string(arguments))
+	r.textWait += remote.TextWait(string(arguments))
 	c.id = cmp.Or(c.id, id)
 	if hasContent(extra) && len(extra) <= limit.Body {
 		c.extra = bytes.Clone(extra)

@@ -140,16 +140,16 @@ func (r *messageReader) extendWait() {
 		within = min(afterFinish, within)
 	}
 	if r.alive {
-		r.response.Lives(within)
+		r.response.ResetWait(within)
 	} else {
-		r.response.Wrote(r.worth)
+		r.response.AddWait(r.textWait)
 	}
-	r.alive, r.worth = false, 0
+	r.alive, r.textWait = false, 0
 }
 
 // drain reads to the end of the response, so that the connection can be reused.
 func (r *messageReader) drain() {
-	r.response.Lives(afterDone)
+	r.response.ResetWait(afterDone)
 	_, _ = io.Copy(io.Discard, io.LimitReader(r.in, limit.Data)) // a failure only costs a new connection
 }
 

@@ -307,7 +307,7 @@ func (r *turnRun) message(p Prompt) (Message, Stop, error) {
 	r.speech.StartMessage(p.Tools, r.thinksAloud())
 	r.clock.Start()
 	stop, err := r.Model.Continue(ctx, p, func(piece Piece) error {
-		r.clock.Rest() // speaking a sentence may take minutes
+		r.clock.Pause() // speaking a sentence may take minutes
 		defer r.clock.Start()
 		if len(m.Calls) == maxCalls && piece.Call != nil {
 			return errEnough
@@ -327,7 +327,7 @@ func (r *turnRun) message(p Prompt) (Message, Stop, error) {
 		m.Calls = append(m.Calls, *piece.Call)
 		return r.send(r.speech.Flush()...) // the text before a call is spoken before the call is made
 	})
-	r.clock.Rest()
+	r.clock.Pause()
 	late := r.clock.Silent() != ""
 	switch {
 	case err != nil && late && !r.sent && !r.acted:

@@ -181,7 +181,7 @@ func TestRESTThatFails(t *testing.T) {
 	}{
 		"404":     {func(w http.ResponseWriter) { http.Error(w, "404: Not Found", 404) }, "has no /api/conversation/process (HTTP 404: Not Found)"},
 		"a page":  {func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>") }, "not part of its API"},
-		"endless": {func(w http.ResponseWriter) { _, _ = io.WriteString(w, strings.Repeat(" ", limit.File+1)) }, "more than there can be to say"},
+		"endless": {func(w http.ResponseWriter) { _, _ = io.WriteString(w, strings.Repeat(" ", limit.File+1)) }, "an answer that is too long"},
 		"cut": {func(w http.ResponseWriter) { w.Header().Set("Content-Length", "9"); _, _ = io.WriteString(w, "{") },
 			"cut the connection in the middle"},
 		"silent": {func(w http.ResponseWriter) {

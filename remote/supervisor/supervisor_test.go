@@ -125,7 +125,7 @@ func TestABadSupervisor(t *testing.T) {
 		"another shape":    {says(200, `{"result":"ok","data":[7]}`), 0, "unexpected data"},
 		"no data":          {says(200, `{"result":"ok"}`), 0, "unexpected data"},
 		"an error as 200":  {says(200, `{"result":"error","message":"no"}`), 0, "has failed: no"},
-		"a gigabyte":       {supervisortest.Endless, time.Minute, "more than there can be to say"},
+		"a gigabyte":       {supervisortest.Endless, time.Minute, "an answer that is too long"},
 		"elsewhere":        {http.RedirectHandler("http://192.0.2.1/", http.StatusFound).ServeHTTP, 0, "sends elsewhere"},
 		"hangs": {func(_ http.ResponseWriter, r *http.Request) {
 			select {

@@ -105,7 +105,7 @@ func readTranscript(c *call) (Text, error) {
 			if time.Since(start) > maxStreaming {
 				return Text{}, reason(fmt.Sprintf("it writes one transcript for more than %s; is it overloaded?", maxStreaming))
 			}
-			if slow, err = c.extend(remote.Worth(t.Text)); err != nil {
+			if slow, err = c.extend(remote.TextWait(t.Text)); err != nil {
 				return Text{}, err
 			}
 		case TypeTranscriptStop:

@@ -346,7 +346,7 @@ func TestAnAppWithABadSupervisor(t *testing.T) {
 		p.eventually(name, func(one partOf) bool { return !one.OK && strings.Contains(one.Note, want) })
 	}
 	s.Answer(supervisortest.Endless)
-	p.eventually("mqtt", func(one partOf) bool { return strings.Contains(one.Note, "more than there can be to say") })
+	p.eventually("mqtt", func(one partOf) bool { return strings.Contains(one.Note, "an answer that is too long") })
 	s.Answer(nil)
 	p.eventually("mqtt", func(one partOf) bool { return one.OK && strings.HasPrefix(one.Note, "is the broker itself") })
 	p.eventually("home assistant", func(one partOf) bool { return strings.Contains(one.Note, "was told of mqtt and wyoming") })
