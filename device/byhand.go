@@ -9,8 +9,8 @@ import (
 )
 
 // AddByHand registers and adopts a robot whose firmware makes no check-in, such as the community's firmware for
-// Stack-chan. Its owner enters the address of the appliance and the robot's token in it; see Token. baseURL is the
-// URL at which the robot will reach the appliance. Errors wrap ErrName or ErrTaken.
+// Stack-chan. The owner enters the address of the appliance and the robot's token (see Registry.Token) in the settings
+// of that firmware. baseURL is the URL at which the robot will reach the appliance. Errors wrap ErrName or ErrTaken.
 func (r *Registry) AddByHand(name, baseURL string, now time.Time) (Robot, error) {
 	name, err := CheckName(name)
 	if err != nil {

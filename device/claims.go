@@ -130,9 +130,9 @@ func (r Robot) lastHeard() time.Time {
 	return last
 }
 
-// claim adds or updates the claim of a client that was not admitted. At maxClaims it removes the
+// addClaim adds or updates the claim of a client that was not admitted. At maxClaims it removes the
 // oldest claim of the host with the most claims.
-func (r *Robot) claim(c CheckIn, now time.Time) {
+func (r *Robot) addClaim(c CheckIn, now time.Time) {
 	r.removeClaim(c.Client)
 	if others := r.claims(); len(others) >= maxClaims {
 		r.Rivals, r.Unlisted = evictClaim(others), true
@@ -195,11 +195,11 @@ func (r Robot) claimOf(c Client) Claim {
 	return Claim{Client: c}
 }
 
-// claimant returns the claim of the client with a Client-Id or IP address. If claims were evicted, it
+// findClaim returns the claim of the client with a Client-Id or IP address. If claims were evicted, it
 // also accepts a Client-Id that is not stored: otherwise strangers could lock a robot out by making
 // many claims. Text in the form of an IP address is never compared with Client-Ids, because a stranger
 // may have chosen the robot's IP address as its Client-Id.
-func (r Robot) claimant(client string) (Claim, error) {
+func (r Robot) findClaim(client string) (Claim, error) {
 	claims := r.claims()
 	if r.Bound {
 		claims = append(claims, r.bound())

@@ -72,9 +72,9 @@ func FindLights(tools []Tool) (Control, bool) {
 	return Control{}, false
 }
 
-// Shine returns the arguments with which the tool sets lights to a colour. colour is red, green and
-// blue from 0 to 255, which are scaled to the tool's range.
-func (c Control) Shine(colour [3]int) map[string]any {
+// ColourArguments returns the arguments with which the tool sets lights to a colour. colour is red,
+// green and blue from 0 to 255, which are scaled to the tool's range.
+func (c Control) ColourArguments(colour [3]int) map[string]any {
 	arguments := map[string]any{}
 	for i, level := range colour {
 		maximum := 255
@@ -86,8 +86,8 @@ func (c Control) Shine(colour [3]int) map[string]any {
 	return arguments
 }
 
-// Colour returns the colour to which a call of the tool with the arguments sets lights: red, green and blue
-// from 0 to 255. It is the inverse of Shine; an argument that is missing or not a number counts as 0.
+// Colour returns the colour that a call of the tool with these arguments shows: red, green and blue from 0 to
+// 255. It is the inverse of ColourArguments; an argument that is missing or not a number counts as 0.
 func (c Control) Colour(arguments map[string]any) (colour [3]int) {
 	for i := range colour {
 		maximum := 255

@@ -105,7 +105,7 @@ func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission) {
 	}
 	if a.Token, a.Code = r.admit(&robot, c, now); a.Token != "" {
 		robot.applyCheckIn(c, now)
-		if !robot.Named && !robot.Contested() && r.takeWelcome(robot, c, now) {
+		if !robot.Named && !robot.Contested() && r.welcomes(robot, c, now) {
 			robot.Named, robot.Welcomed, a.Adopted = true, true, true
 		}
 	}
@@ -200,7 +200,7 @@ func (r *Registry) admit(robot *Robot, c CheckIn, now time.Time) (token, code st
 		robot.Client, robot.Bound = c.Client, true
 		robot.removeClaim(c.Client)
 	default:
-		robot.claim(c, now)
+		robot.addClaim(c, now)
 		code, _ = r.codes.Issue(robot.ID, c.Client, c.Address, now)
 		return "", code
 	}
@@ -256,7 +256,7 @@ func (r *Registry) AdoptClient(id ID, client string) (Robot, error) {
 	if !known || robot.Forgotten() {
 		return Robot{}, ErrNothingToAdopt
 	}
-	c, err := robot.claimant(client)
+	c, err := robot.findClaim(client)
 	switch {
 	case err != nil:
 		return Robot{}, err
@@ -284,7 +284,7 @@ func (r *Registry) Replace(id ID, client string) (Robot, error) {
 	c, err := *robot.Claim, error(nil)
 	switch {
 	case client != "":
-		c, err = robot.claimant(client)
+		c, err = robot.findClaim(client)
 	case len(robot.Rivals) > 0 || robot.Unlisted:
 		err = robot.claimError(ErrContested)
 	}
@@ -395,9 +395,9 @@ func (r *Registry) Code(robot Robot, now time.Time) string {
 	return r.codes.current(robot.ID, robot.Claim.Client, now)
 }
 
-// KeepTools stores the tools of an adopted robot. It stores an empty list instead if the tools exceed
+// StoreTools stores the tools of an adopted robot. It stores an empty list instead if the tools exceed
 // 64 KiB of JSON, or the tools of all robots together would exceed 4 MiB.
-func (r *Registry) KeepTools(id ID, tools []Tool) {
+func (r *Registry) StoreTools(id ID, tools []Tool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	robot, known := r.robots[id]
@@ -428,17 +428,17 @@ func size(tools []Tool) int {
 	return len(text)
 }
 
-// KeepEcho stores whether a robot leaves echo cancellation to the appliance. If it does, the response to
+// StoreEcho stores whether a robot leaves echo cancellation to the appliance. If it does, the response to
 // its next check-in selects the framing that echo cancellation needs.
-func (r *Registry) KeepEcho(id ID, ours bool) {
+func (r *Registry) StoreEcho(id ID, byAppliance bool) {
 	r.change(id, func(robot *Robot) (changed bool) {
-		changed, robot.Echo = robot.Echo != ours, ours
+		changed, robot.Echo = robot.Echo != byAppliance, byAppliance
 		return changed
 	})
 }
 
-// KeepTransport stores the transport that the response to a robot's last check-in selected.
-func (r *Registry) KeepTransport(id ID, t Transport) {
+// StoreTransport stores the transport that the response to a robot's last check-in selected.
+func (r *Registry) StoreTransport(id ID, t Transport) {
 	r.change(id, func(robot *Robot) (changed bool) {
 		changed, robot.Transport = robot.Transport != t, t
 		return changed

@@ -203,7 +203,7 @@ func TestRegistryIsSafeForAll(t *testing.T) {
 			for range 200 {
 				_, a := r.CheckIn(from(id, "one"), noon)
 				must.Value(r.Admit(id, device.NewClient("one"), a.Token))(t)
-				r.KeepTools(id, []device.Tool{{Name: "self.reboot"}})
+				r.StoreTools(id, []device.Tool{{Name: "self.reboot"}})
 				r.List()
 			}
 		})
@@ -347,7 +347,7 @@ func TestNothingIsWrittenByLooking(t *testing.T) {
 	_, _ = r.Admit(robotA, device.NewClient("one"), "wrong")
 	_, _ = r.Adopt("999999999", noon)
 	_ = r.Forget(robotB)
-	r.KeepTools(robotB, []device.Tool{{Name: "of nobody"}})
+	r.StoreTools(robotB, []device.Tool{{Name: "of nobody"}})
 	if n := kept.writes(); n != 0 {
 		t.Errorf("%d writes", n)
 	}
@@ -357,18 +357,18 @@ func TestToolsBelongToAFirmware(t *testing.T) {
 	kept, r := newRegistry(device.AdoptOpen)
 	tools := []device.Tool{{Name: "self.get_device_status", Schema: device.Schema{Type: "object", Properties: map[string]device.Argument{}}}}
 	r.CheckIn(from(robotA, "one"), noon)
-	r.KeepTools(robotA, tools)
+	r.StoreTools(robotA, tools)
 	if robot, err := r.Get(robotA); err != nil || robot.Tools != nil {
 		t.Errorf("the tools of a stranger are kept: %v (%v)", robot.Tools, err)
 	}
 	adopt(t, r, robotA)
 	kept.writes()
-	r.KeepTools(robotA, tools)
+	r.StoreTools(robotA, tools)
 	if n := kept.writes(); n != 1 {
 		t.Errorf("the first list is %d writes", n)
 	}
 	r = device.NewRegistry(key, device.AdoptOpen, kept)
-	r.KeepTools(robotA, tools)
+	r.StoreTools(robotA, tools)
 	if n := kept.writes(); n != 0 {
 		t.Errorf("the same list, after a restart, is %d writes", n)
 	}
@@ -381,7 +381,7 @@ func TestToolsBelongToAFirmware(t *testing.T) {
 		t.Errorf("the new firmware has the tools of the old one: %v", robot.KnownTools())
 	}
 	kept.writes()
-	r.KeepTools(robotA, tools) // the same names, but now of the new firmware
+	r.StoreTools(robotA, tools) // the same names, but now of the new firmware
 	if robot, err := r.Get(robotA); err != nil || len(robot.KnownTools()) != 1 || kept.writes() != 1 {
 		t.Errorf("once it has listed them: %v (%v)", robot.KnownTools(), err)
 	}

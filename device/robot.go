@@ -12,11 +12,11 @@ type Robot struct {
 	// Named is true if the robot was adopted. Being admitted with AdoptOpen does not set it.
 	Named bool `json:"named,omitempty"`
 
-	// Welcomed is true while nobody but Registry.Welcome has adopted the robot: its owner has neither adopted nor
-	// configured it, and may not know it.
+	// Welcomed is true if Registry.Welcome has adopted the robot and the owner, who may not know the robot, has
+	// neither adopted nor configured it since.
 	Welcomed bool `json:"welcomed,omitempty"`
 
-	// ByHand is true for a robot that makes no check-in, and that its owner has added; see Registry.AddByHand.
+	// ByHand is true for a robot that makes no check-in and that the owner has added; see Registry.AddByHand.
 	ByHand bool `json:"by_hand,omitempty"`
 
 	// Settings are the owner's settings. In robots that Registry's methods return, they include the

@@ -214,8 +214,8 @@ func (r *Registry) Nickname(id ID, name string) (Robot, error) {
 	return r.configure(id, Change{Name: &name}, func(*Robot) {})
 }
 
-// configure changes a robot's settings and calls also with the changed record.
-func (r *Registry) configure(id ID, c Change, also func(*Robot)) (Robot, error) {
+// configure changes a robot's settings, and calls edit with the changed record before it is stored.
+func (r *Registry) configure(id ID, c Change, edit func(*Robot)) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	robot, known := r.robots[id]
@@ -238,7 +238,7 @@ func (r *Registry) configure(id ID, c Change, also func(*Robot)) (Robot, error) 
 	}
 	before, wasWelcomed := robot.Settings, robot.Welcomed
 	robot.Settings = after
-	if also(&robot); robot.Settings == before && robot.Welcomed == wasWelcomed {
+	if edit(&robot); robot.Settings == before && robot.Welcomed == wasWelcomed {
 		return r.effective(robot), nil
 	}
 	if err := r.records.Put(string(id), robot); err != nil {

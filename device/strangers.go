@@ -9,10 +9,11 @@ import (
 )
 
 // A stranger is a robot that is not adopted. The registry limits the number of strangers in total, per
-// host and per network (see origin), and removes a stranger after 30 days of absence. A host or network
-// that has reached its limit loses a stranger of its own, so that it cannot displace the robots of
-// others. Only if there are too many in total, a stranger of any network is evicted (see
-// evictionCandidate). Programs on this machine, such as simulated robots, have only the limit in total.
+// host and per network (see origin), and removes a stranger after 30 days of absence. If a new stranger
+// exceeds the limit of its host or network, it replaces a stranger of the same host or network, so that
+// they cannot displace the robots of others. Only if there are too many in total, a stranger of any
+// network is evicted (see evictionCandidate). Programs on this machine, such as simulated robots, have
+// only the limit in total.
 //
 // A robot that is claimed from several hosts does not count towards the limit of any of them: otherwise
 // one host could evict the robot together with the claims of the others. A host with two addresses could
@@ -48,9 +49,9 @@ func (r *Registry) Welcome(until time.Time) {
 	}
 }
 
-// takeWelcome reports whether an admitted robot is adopted because of Welcome, and counts it if so. Robots
+// welcomes reports whether an admitted robot is adopted because of Welcome, and counts it if so. Robots
 // that were forgotten before, or whose client was replaced, are not adopted. The caller holds r.mu.
-func (r *Registry) takeWelcome(robot Robot, c CheckIn, now time.Time) bool {
+func (r *Registry) welcomes(robot Robot, c CheckIn, now time.Time) bool {
 	if r.adoption != AdoptOpen || robot.Epoch > 0 || r.welcome.IsZero() || !now.Before(r.welcome) || len(r.robots) > maxRobots {
 		return false
 	}

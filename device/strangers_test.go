@@ -207,7 +207,7 @@ func TestRestoredStrangersAreBounded(t *testing.T) {
 			t.Fatalf("the tools of %s are kept", id)
 		}
 	}
-	r.KeepTools("a00000000000", []device.Tool{{Name: "self.tool"}})
+	r.StoreTools("a00000000000", []device.Tool{{Name: "self.tool"}})
 	if robot, err := r.Get("a00000000000"); err != nil || len(robot.Tools) != 1 {
 		t.Errorf("the adopted robot's tools: %v (%v)", robot.Tools, err)
 	}
@@ -282,11 +282,11 @@ func TestToolsAreBounded(t *testing.T) {
 		c := from(device.ID(fmt.Sprintf("a0000000%04x", n)), "")
 		r.CheckIn(c, noon)
 		adopt(t, r, c.ID)
-		r.KeepTools(c.ID, list(65<<10))
+		r.StoreTools(c.ID, list(65<<10))
 		if robot, err := r.Get(c.ID); err != nil || robot.Tools != nil {
 			t.Fatalf("65 KB of tools are kept (%v)", err)
 		}
-		r.KeepTools(c.ID, list(60<<10))
+		r.StoreTools(c.ID, list(60<<10))
 		if robot, err := r.Get(c.ID); err == nil && robot.Tools != nil {
 			robots++
 		}
@@ -296,7 +296,7 @@ func TestToolsAreBounded(t *testing.T) {
 	}
 	must.Succeed(t, r.Forget("a00000000000"))
 	r = device.NewRegistry(key, device.AdoptOpen, kept)
-	r.KeepTools("a0000000004f", list(60<<10))
+	r.StoreTools("a0000000004f", list(60<<10))
 	if robot, err := r.Get("a0000000004f"); err != nil || robot.Tools == nil {
 		t.Errorf("what a forgotten robot had leaves no memory (%v)", err)
 	}

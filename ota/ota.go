@@ -30,7 +30,7 @@ import (
 type registry interface {
 	CheckIn(c device.CheckIn, now time.Time) (device.Robot, device.Admission)
 	Get(id device.ID) (device.Robot, error)
-	KeepTransport(id device.ID, t device.Transport)
+	StoreTransport(id device.ID, t device.Transport)
 }
 
 // publisher is the event bus.
@@ -202,7 +202,7 @@ func (s *Service) setTransport(reply *Reply, robot device.Robot, c device.CheckI
 	if browser || s.o.MQTT.Port == 0 {
 		transport = device.WebSocket
 	}
-	s.o.Robots.KeepTransport(robot.ID, transport)
+	s.o.Robots.StoreTransport(robot.ID, transport)
 	if transport == device.MQTT {
 		reply.MQTT = &mqtt{Endpoint: s.mqttEndpoint(c.BaseURL), Client: c.Client.ID, User: string(robot.ID), Password: token, Alive: mqttKeepalive,
 			Topic: s.o.MQTT.Topic}

@@ -222,7 +222,7 @@ func TestServerAECNeedsTimestamps(t *testing.T) {
 		ours    bool
 		version int
 	}{{false, 3}, {true, 2}, {false, 3}} {
-		h.robots.KeepEcho("a0b1c2d3e4f5", c.ours)
+		h.robots.StoreEcho("a0b1c2d3e4f5", c.ours)
 		reply, err := h.service.CheckIn(robot, time.Now())
 		if err != nil || reply.WebSocket.Version != c.version {
 			t.Errorf("echo ours %v: %+v, %v", c.ours, reply.WebSocket, err)

@@ -128,8 +128,8 @@ type ReplayWindow struct {
 	accepted uint64 // bit i is set if highest-i was accepted
 }
 
-// windowSize is how many sequence numbers a datagram may be late. It corresponds to about four seconds
-// of the firmware's packets.
+// windowSize is the number of the highest sequence numbers that may still be accepted. It corresponds to
+// about four seconds of the firmware's packets.
 const windowSize = 64
 
 // Accept reports whether a sequence number is new and not too old, and records it. 0 is invalid.

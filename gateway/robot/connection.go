@@ -165,7 +165,7 @@ func (c *connection) handleMCPResponse(payload []byte) {
 		c.log.Warn("the robot's MCP response cannot be used", "err", err)
 	}
 	if listed != nil {
-		c.shared.options.Robots.KeepTools(c.robot.ID, listed)
+		c.shared.options.Robots.StoreTools(c.robot.ID, listed)
 		c.publish(event.ToolsListed{Count: len(listed)})
 	}
 }

@@ -358,12 +358,12 @@ func (r *registry) Admit(id device.ID, _ device.Client, _ string) (device.Robot,
 
 func (*registry) AdmitByHand(string) (device.Robot, bool) { return device.Robot{}, false }
 
-func (r *registry) KeepTools(_ device.ID, tools []device.Tool) {
+func (r *registry) StoreTools(_ device.ID, tools []device.Tool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.kept = tools
 }
-func (r *registry) KeepEcho(_ device.ID, ours bool) {
+func (r *registry) StoreEcho(_ device.ID, ours bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.echo = append(r.echo, ours)

@@ -38,10 +38,10 @@ type robots interface {
 	Admit(id device.ID, c device.Client, token string) (device.Robot, error)
 	// AdmitByHand returns the robot that its owner has added by hand and that has the token, or false.
 	AdmitByHand(token string) (device.Robot, bool)
-	// KeepTools stores a robot's list of tools.
-	KeepTools(id device.ID, tools []device.Tool)
-	// KeepEcho stores whether a robot leaves echo cancellation to the appliance.
-	KeepEcho(id device.ID, left bool)
+	// StoreTools stores a robot's list of tools.
+	StoreTools(id device.ID, tools []device.Tool)
+	// StoreEcho stores whether a robot leaves echo cancellation to the appliance.
+	StoreEcho(id device.ID, left bool)
 	// RecordSeen records that a robot is connected.
 	RecordSeen(id device.ID, now time.Time)
 	Get(id device.ID) (device.Robot, error)

@@ -239,10 +239,10 @@ func (u *unsaved) save() (trusted bool) {
 		u.options.Records.addSession(*u.record)
 	}
 	if u.echo != nil {
-		u.options.Robots.KeepEcho(u.robot, *u.echo)
+		u.options.Robots.StoreEcho(u.robot, *u.echo)
 	}
 	if u.tools != nil {
-		u.options.Robots.KeepTools(u.robot, u.tools)
+		u.options.Robots.StoreTools(u.robot, u.tools)
 	}
 	u.record, u.echo, u.tools = nil, nil, nil
 	return true

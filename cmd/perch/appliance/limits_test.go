@@ -36,7 +36,7 @@ func crowded(t testing.TB) (data string) {
 		if n < 300 {
 			must.Value(a.Robots.Adopt(string(id), now))(t)
 		}
-		a.Robots.KeepTools(id, tools)
+		a.Robots.StoreTools(id, tools)
 		for range 5 {
 			a.Senses.HandleEvent(event.Envelope{Robot: id, At: now, Event: big})
 		}

@@ -281,7 +281,7 @@ func (s Services) setLights(ctx context.Context, id device.ID, l state.Light) er
 	if !found {
 		return s.missingTool(id, "lights")
 	}
-	_, err := s.Talk.Call(ctx, id, control.Name, control.Shine(l.RGB()))
+	_, err := s.Talk.Call(ctx, id, control.Name, control.ColourArguments(l.RGB()))
 	return err
 }
 

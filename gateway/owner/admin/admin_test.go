@@ -86,7 +86,7 @@ func TestDevices(t *testing.T) {
 	}
 	must.Value(h.robots.Adopt(string(robotA), time.Now()))(t)
 	token := h.visit(t, robotA, "one").Token
-	h.robots.KeepTools(robotA, []device.Tool{{Name: "self.reboot"}})
+	h.robots.StoreTools(robotA, []device.Tool{{Name: "self.reboot"}})
 	h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
 	h.publish(t, robotA, "s1", event.Emotion{Name: "happy", Emoji: "😊"})
 	h.publish(t, robotA, "s1", event.ThinkingStarted{Brain: "reflex"})

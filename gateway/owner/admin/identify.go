@@ -86,7 +86,7 @@ func (a *API) blink(ctx context.Context, id device.ID) {
 func (a *API) motions(ctx context.Context, id device.ID) (list []motion) {
 	tools := a.o.Talk.Tools(id)
 	if lights, found := device.FindLights(tools); found {
-		list = append(list, motion{lights.Tool, lights.Shine([3]int{255, 255, 255}), lights.Shine([3]int{})})
+		list = append(list, motion{lights.Tool, lights.ColourArguments([3]int{255, 255, 255}), lights.ColourArguments([3]int{})})
 	}
 	head, turns := device.FindHead(tools)
 	angles, readable := device.FindAngles(tools)
