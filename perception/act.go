@@ -13,7 +13,7 @@ type Act interface{ isAct() }
 type Say struct {
 	Text     string
 	Person   string // replaces {name} in the text
-	Usual    bool   // if Text is a text of DefaultTuning, it is spoken in the robot's language
+	Usual    bool   // whether a Text of DefaultTuning is replaced by the phrase in the robot's language
 	Greeting bool   // the text greets a face
 }
 

@@ -40,7 +40,7 @@ type Options struct {
 // Behaviours makes robots react to their perceptions.
 type Behaviours struct {
 	reader  *event.Reader
-	changed chan struct{} // receives a value after Apply or Moves has changed a reactor
+	changed chan struct{} // receives a value after Apply or RecordToolCall has changed a reactor
 
 	mu       sync.Mutex // guards the fields below
 	o        Options
@@ -109,7 +109,7 @@ func (b *Behaviours) Run(ctx context.Context, r robots, o outside) {
 	}
 }
 
-// step makes every robot do what is due.
+// step queues the acts that are due, of all robots.
 func (b *Behaviours) step(ctx context.Context, executor *executor, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,10 +151,10 @@ func (b *Behaviours) handleEvent(ctx context.Context, executor *executor, e even
 	}
 }
 
-// Moves tells the behaviours that a client or the robot's agent is about to call a robot's tool. If the tool
-// moves the head or sets the lights, behaviours leave these alone for a while, as they do
-// after a tool call by the robot's agent. The arguments are those of the call. Moves is safe for concurrent use and never blocks.
-func (b *Behaviours) Moves(id device.ID, tool string, arguments map[string]any) {
+// RecordToolCall tells the behaviours that a client or the robot's agent is about to call a tool of the robot
+// with these arguments. If the tool moves the head or sets the lights, the behaviours leave these alone
+// for a while. RecordToolCall is safe for concurrent use and never blocks.
+func (b *Behaviours) RecordToolCall(id device.ID, tool string, arguments map[string]any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c := b.reactors[id]; c != nil {

@@ -253,7 +253,7 @@ func TestMovedHeadIsReserved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			withBehaviours(t, func(o *Options) { o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
 				h.play(t, "1s .")
-				h.Moves(c.robot, c.tool, nil)
+				h.RecordToolCall(c.robot, c.tool, nil)
 				h.play(t, "1.3s sound left; 10.9s sound left; 14s sound left; 15s .")
 				if got := h.all(); got != c.want {
 					t.Errorf("done: %s\nwant: %s", got, c.want)
@@ -285,7 +285,7 @@ func TestMovedHeadIsFound(t *testing.T) {
 					h.tools = append(h.tools, device.Tool{Name: "self.robot.get_head_angles"})
 				}
 				h.play(t, "1s .")
-				h.Moves(chan1, headTool, nil)
+				h.RecordToolCall(chan1, headTool, nil)
 				h.play(t, "20s gesture nod; 30s .")
 				if got := h.all(); strings.Contains(got, asked) != c.tells || !strings.HasSuffix(got, fmt.Sprintf(nods, c.back)) {
 					t.Errorf("done: %s", got)
@@ -313,12 +313,12 @@ func TestOwnersGestureMovesReservedHead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			withBehaviours(t, func(o *Options) { o.Gestures = StockGestures(); o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
 				h.play(t, "1s .")
-				h.Moves(chan1, headTool, map[string]any{"yaw": 40, "pitch": 20.0})
+				h.RecordToolCall(chan1, headTool, map[string]any{"yaw": 40, "pitch": 20.0})
 				h.play(t, "2s .")
 				h.bus.Publish(chan1, "s", event.Gesture{Name: "nod", By: c.by})
 				if c.again {
 					h.play(t, "2.1s .")
-					h.Moves(chan1, headTool, map[string]any{"yaw": -40})
+					h.RecordToolCall(chan1, headTool, map[string]any{"yaw": -40})
 				}
 				h.play(t, "5s sound left; 10.5s sound left; 14s sound left; 15s .")
 				if got := h.all(); got != c.want {
@@ -339,7 +339,7 @@ func TestNoGestureOverridesAClient(t *testing.T) {
 		h.play(t, "1.35s .") // the second turn of the head waits for the first
 		h.bus.Publish(chan1, "s", event.Heard{Text: "look left"})
 		h.play(t, "1.4s .") // and so does the turn back
-		h.Moves(chan1, headTool, map[string]any{"yaw": -45})
+		h.RecordToolCall(chan1, headTool, map[string]any{"yaw": -45})
 		h.play(t, "5s .")
 		if got := h.all(); strings.Count(got, "set_head_angles") != 1 {
 			t.Errorf("done: %s", got)
@@ -352,7 +352,7 @@ func TestMoodStartsAtFoundHead(t *testing.T) {
 	withBehaviours(t, func(o *Options) { o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
 		h.at, h.tools = `{"yaw":-40,"pitch":20}`, append(h.tools, device.Tool{Name: "self.robot.get_head_angles"})
 		h.play(t, "1s .")
-		h.Moves(chan1, headTool, nil)
+		h.RecordToolCall(chan1, headTool, nil)
 		h.play(t, "20s .")
 		h.bus.Publish(chan1, "s", event.Mood{Dominant: "empathy", Face: "loving", Head: event.HeadPose{Tilt: 10}})
 		h.play(t, "30s .")

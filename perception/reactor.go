@@ -142,7 +142,7 @@ func (c *reactor) step(now time.Time, e event.Event) (requests []request) {
 			}
 		}
 		if _, ok := b.(*gesturer); ok && m.gestureEnds.IsZero() && now.Before(c.findHeadAt) {
-			c.head = head{PriorityTalk, c.findHeadAt} // as before an owner's gesture
+			c.head = head{PriorityTalk, c.findHeadAt} // the reservation that an owner's gesture has interrupted
 		}
 	}
 	return requests

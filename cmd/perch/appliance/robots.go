@@ -68,8 +68,10 @@ func (a *Appliance) talkOptions(c *config.Config, e *engines.Set) robot.Options 
 	return robot.Options{
 		Robots: a.Robots, TurnAway: func(r *http.Request, err error) { a.ota.TurnAway(r, err) }, Bus: a.Bus, Senses: a.intake, Mind: a.Agents.Mind, Records: a.Records, Sounds: a.sounds,
 		Commands: a.commands,
-		Moves:    func(id device.ID, tool string, arguments map[string]any) { a.behaviours.Moves(id, tool, arguments) },
-		Greet:    c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
+		Moves: func(id device.ID, tool string, arguments map[string]any) {
+			a.behaviours.RecordToolCall(id, tool, arguments)
+		},
+		Greet: c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
 		Recognizer: e.Recognizers, Synthesizer: e.Synthesizers, Hold: e.Acquire, Voice: e.Voice(),
 		Speech: a.Agents.Characters.Speech(), Character: a.Agents.Characters.Of,
 		Phrases: e.Phrase, Languages: c.Language.List(),

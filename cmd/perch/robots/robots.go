@@ -182,7 +182,7 @@ type Control struct {
 
 // Call calls a tool of a robot, and pauses behaviours that move the same parts of the robot.
 func (c Control) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
-	c.Behaviours.Moves(id, tool, arguments)
+	c.Behaviours.RecordToolCall(id, tool, arguments)
 	return c.Server.Call(ctx, id, tool, arguments)
 }
 
