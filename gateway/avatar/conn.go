@@ -143,7 +143,7 @@ func (c *Conn) sendFrames() error {
 		if err := c.socket.SendText(httpserver.Encode(message)); err != nil {
 			return err
 		}
-		c.view.Shown(f)
+		c.view.MarkShown(f)
 	}
 }
 

@@ -76,7 +76,7 @@ type Server struct {
 	serving *httpserver.Serving
 }
 
-// New returns a server. o.Feed must be running.
+// New returns a server. The caller runs o.Feed and the server.
 func New(o Options) *Server {
 	return &Server{o: o, serving: httpserver.NewServing("programs", maxPrograms, maxPerAddress)}
 }
@@ -99,9 +99,9 @@ func (s *Server) Routes(r gin.IRouter) {
 // together with a second subprotocol, which contains the page's key (httpserver.InUpgrade).
 const Subprotocol = "vtuber.v1"
 
-// open upgrades a request and serves the program on other goroutines. The query may contain
-// the conversation to join (?talk=) and the character that replies (?character=). The conversation
-// of a robot is "robot:" followed by the robot's ID or name.
+// open upgrades a request and serves the program on other goroutines. The query may contain the
+// conversation to join (?talk=) and the character that replies (?character=). A robot's conversation
+// is called "robot:" followed by the robot's ID or name.
 func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	query, remote := r.URL.Query(), r.RemoteAddr
 	conversation := cmp.Or(query.Get("talk"), s.o.Kind)
@@ -143,8 +143,8 @@ func Accept(s *httpserver.Serving, w http.ResponseWriter, r *http.Request, o soc
 // sessionsOf returns the feed.Filter.Sessions of a program: the session of its conversation and, if
 // it has joined the conversation of a robot, all sessions of the robot.
 func sessionsOf(conversation, session string) []string {
-	if !strings.HasPrefix(conversation, feed.OfRobot) {
+	if !strings.HasPrefix(conversation, feed.RobotPrefix) {
 		return []string{session}
 	}
-	return []string{session, feed.OfRobot + strings.TrimPrefix(session, agent.ChatPrefix)}
+	return []string{session, feed.RobotPrefix + strings.TrimPrefix(session, agent.ChatPrefix)}
 }

@@ -195,7 +195,7 @@ func TestRunClosesConnections(t *testing.T) {
 	if !answered.Load() || s.serving.Connected() != 0 {
 		t.Errorf("Run has returned, and the answer %t; %d are connected", answered.Load(), s.serving.Connected())
 	}
-	if code, reason, _ := idle.Closed(); code != socket.GoingAway || reason != httpserver.GoingAway {
+	if code, reason, _ := idle.ReadClose(); code != socket.GoingAway || reason != httpserver.GoingAway {
 		t.Errorf("closed with %d %s", code, reason)
 	}
 	if err := asks.WaitClosed(); err != io.EOF {
@@ -227,7 +227,7 @@ func TestSlowProgramIsDisconnected(t *testing.T) {
 		waittest.For(t, want, func() bool { return strings.HasSuffix(quick.Transcript(), want) })
 	}
 	close(goOn)
-	code, reason, texts := slow.Closed()
+	code, reason, texts := slow.ReadClose()
 	if code != socket.TryLater || reason != "you do not read fast enough; come back" ||
 		strings.Contains(strings.Join(texts, "\n"), "notice 9") {
 		t.Errorf("after %q it is closed with %d %s", texts, code, reason)
@@ -251,7 +251,7 @@ func TestProgramThatReadsNothing(t *testing.T) {
 			})
 			return nil
 		}})
-		if _, got, err := r.Frame(); err != nil || string(got) != `"hello"` {
+		if _, got, err := r.ReadFrame(); err != nil || string(got) != `"hello"` {
 			t.Errorf("%q (%v)", got, err)
 		}
 		time.Sleep(sendWithin - 1)

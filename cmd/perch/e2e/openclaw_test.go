@@ -30,7 +30,7 @@ func openClawAt(t *testing.T, h *running) *listener.Server {
 // refusal is the answer to its connect.
 func openClawClient(t *testing.T, url, token string) (c *avatartest.Client, answer string) {
 	t.Helper()
-	c, _ = avatartest.Challenged(t, url, func(message string) string { return message })
+	c, _ = avatartest.DialOpenClaw(t, url, func(message string) string { return message })
 	c.Send(avatartest.Connect("1", func(params map[string]any) {
 		if params["maxProtocol"] = 4; token != "" {
 			params["auth"] = map[string]any{"token": token}

@@ -104,10 +104,10 @@ type Chats struct {
 // SessionOf returns session IDs like skin.Server.SessionOf: "vtb_" followed by the name of the
 // conversation or by the robot. It returns an error for the robot "nobody".
 func (*Chats) SessionOf(conversation string) (string, error) {
-	if conversation == feed.OfRobot+"nobody" {
+	if conversation == feed.RobotPrefix+"nobody" {
 		return "", &httpserver.Fault{Word: "unknown_robot", Sentence: "there is no robot nobody", HTTP: http.StatusNotFound}
 	}
-	return "vtb_" + strings.TrimPrefix(conversation, feed.OfRobot), nil
+	return "vtb_" + strings.TrimPrefix(conversation, feed.RobotPrefix), nil
 }
 
 // Chat calls Answer.

@@ -118,7 +118,7 @@ func normalizeAITuber(t testing.TB, message string) string {
 // OpenClaw connects as a program for OpenClaw's gateway, and completes the handshake.
 func OpenClaw(t testing.TB, url string) *Client {
 	t.Helper()
-	c, _ := Challenged(t, url, Steady)
+	c, _ := DialOpenClaw(t, url, NormalizeOpenClaw)
 	c.Send(Connect("1"))
 	if hello := c.Next(); !strings.Contains(hello, `"ok":true,"payload":{"`) {
 		t.Fatalf("no hello: %s", hello)
@@ -126,9 +126,9 @@ func OpenClaw(t testing.TB, url string) *Client {
 	return c
 }
 
-// Challenged connects as a program for OpenClaw's gateway, reads the challenge, and returns its
+// DialOpenClaw connects as a program for OpenClaw's gateway, reads the challenge, and returns its
 // nonce. normalize is as in Dial, and must not be nil.
-func Challenged(t testing.TB, url string, normalize func(string) string) (c *Client, nonce string) {
+func DialOpenClaw(t testing.TB, url string, normalize func(string) string) (c *Client, nonce string) {
 	t.Helper()
 	var challenge struct {
 		Event   string
@@ -170,9 +170,9 @@ func Connect(id string, change ...func(params map[string]any)) string {
 var openClawVariables = regexp.MustCompile(`"(nonce|connId)":"[A-Z0-9]+"|"(ts|startedAt|endedAt|timestamp|updatedAt|uptimeMs)":\d+|` +
 	`"(runId|toolCallId)":"[A-Z0-9]{26}"|,"seq":\d+}$`)
 
-// Steady returns a message of OpenClaw's gateway without the parts that differ in each run, or ""
-// for a tick.
-func Steady(message string) string {
+// NormalizeOpenClaw returns a message of OpenClaw's gateway without the parts that differ in each run,
+// or "" for a tick.
+func NormalizeOpenClaw(message string) string {
 	if strings.HasPrefix(message, `{"type":"event","event":"tick"`) {
 		return ""
 	}

@@ -83,8 +83,8 @@ func (r *Raw) Handshake(path string, headers ...string) *http.Response {
 	return response
 }
 
-// Frame reads a frame, whose data must have at most 64 KB.
-func (r *Raw) Frame() (opcode byte, data []byte, err error) {
+// ReadFrame reads a frame, whose data must have at most 64 KB.
+func (r *Raw) ReadFrame() (opcode byte, data []byte, err error) {
 	head := make([]byte, 2)
 	if _, err := io.ReadFull(r.R, head); err != nil {
 		return 0, nil, err
@@ -102,13 +102,13 @@ func (r *Raw) Frame() (opcode byte, data []byte, err error) {
 	return head[0] & 0x0f, data, err
 }
 
-// Closed reads frames up to the close frame. It returns the code and the reason of that frame, and
+// ReadClose reads frames up to the close frame. It returns the code and the reason of that frame, and
 // the text messages that preceded it.
-func (r *Raw) Closed() (code int, reason string, texts []string) {
+func (r *Raw) ReadClose() (code int, reason string, texts []string) {
 	r.t.Helper()
 	must.Succeed(r.t, r.SetReadDeadline(time.Now().Add(20*time.Second)))
 	for {
-		opcode, data, err := r.Frame()
+		opcode, data, err := r.ReadFrame()
 		switch {
 		case err != nil:
 			r.t.Fatalf("after %d texts: %v", len(texts), err)
@@ -138,7 +138,7 @@ func (r *Raw) CheckKeepAlive(quiet time.Duration, text string, connected func() 
 	go func() {
 		defer close(ended)
 		for {
-			opcode, data, err := r.Frame()
+			opcode, data, err := r.ReadFrame()
 			switch {
 			case err != nil:
 				return

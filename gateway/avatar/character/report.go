@@ -154,7 +154,7 @@ func (a *API) perform(ctx context.Context, at place, e event.SkillStarted) (said
 // findPlace returns the place for a viewer's event: an adopted robot, the session of the viewer's
 // chat, or the household's character.
 func (a *API) findPlace(robot, session string) (place, error) {
-	if name, ok := strings.CutPrefix(session, feed.OfRobot); ok && robot == "" {
+	if name, ok := strings.CutPrefix(session, feed.RobotPrefix); ok && robot == "" {
 		robot, session = name, ""
 	}
 	if len(session) > limit.Session {

@@ -3,7 +3,7 @@
 // defined by an RFC of the OpenAB project (Tier-2 of its VTuber adapter), plus extensions; see
 // docs/skins.md.
 //
-// Frames are made from the states of agent.Board and the events of event.Bus. Viewers that want the
-// same share one frame. A slow viewer does not delay the others: each viewer has a bounded queue, the outbox,
-// which discards outdated frames.
+// Frames are made from the states of agent.Board and the events of event.Bus. All viewers that are
+// sent the same content share one frame. A slow viewer does not delay the others: each viewer has a
+// bounded queue, the outbox, which discards outdated frames.
 package feed

@@ -166,7 +166,7 @@ func (f *Feed) apply(c agent.Change, e event.Envelope) {
 	f.sendState(v, c.At)
 }
 
-// sendEvent sends the tool, face or question of an event.
+// sendEvent updates v with an event, and sends the frame of a tool, face or question.
 func (f *Feed) sendEvent(v *view, e event.Envelope) {
 	switch ev := e.Event.(type) {
 	case event.ToolStatus:

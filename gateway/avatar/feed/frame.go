@@ -98,7 +98,7 @@ type Gesture struct {
 	Robot    device.ID `json:"robot,omitempty"`
 	Name     string    `json:"name"`
 	Duration int64     `json:"duration_ms,omitempty"` // omitted if the gesture lasts for its default time
-	By       string    `json:"by"`
+	By       string    `json:"by"`                    // as in event.Gesture
 }
 
 // Look is the body of a look_at frame: the direction or object that the agent looks at.
@@ -108,7 +108,7 @@ type Look struct {
 	Session string    `json:"session_id,omitempty"`
 	Robot   device.ID `json:"robot,omitempty"`
 	Target  string    `json:"target"`
-	By      string    `json:"by"`
+	By      string    `json:"by"` // as in event.LookAt
 }
 
 // Mood is the body of a mood frame: the mood of the agent.

@@ -10,17 +10,18 @@ import (
 // Limits on the number of frames that are queued for one viewer.
 const (
 	crowded      = 32 // if more frames are queued, stale ones are dropped
-	maxNotices   = 64
+	maxNotices   = 64 // for notifications and changes of notifications together
 	maxTransient = 64 // for gestures, looks and sentences separately
 )
 
 // outbox queues the frames for one viewer. Adding a frame never blocks. An outbox with at most
 // crowded frames retains all of them in order. In a fuller outbox a frame replaces earlier frames
-// with the same key, such as earlier states of the same session. If there are too many
-// notifications, steps and notifications of low urgency are dropped, oldest first. If there are too
-// many gestures, looks, sentences or moods, the oldest are dropped: replacement alone does not limit
-// them, because a program may use any number of sessions. A viewer whose outbox is still too full is
-// called late, and is disconnected.
+// with the same key, such as earlier states of the same session. If there are more than
+// maxNotices notifications and changes of notifications (KindStep), the changes and the notifications
+// of low urgency are dropped, oldest first. If there are too many gestures, looks, sentences or moods,
+// the oldest are dropped: replacement alone does not limit them, because a program may use any number
+// of sessions. A viewer whose outbox then still has too many tools or notifications is called late,
+// and is disconnected.
 type outbox struct {
 	news chan struct{} // receives an element if frames are queued or the viewer is late
 

@@ -16,7 +16,7 @@ import (
 // Filter selects the frames for one viewer.
 type Filter struct {
 	Kinds      []string         // kinds of frames, such as KindState
-	Sessions   []string         // session IDs; OfRobot and a robot ID stand for all sessions of that robot; nil selects all sessions
+	Sessions   []string         // session IDs; RobotPrefix followed by a robot ID stands for all sessions of that robot; nil selects all sessions
 	AllStates  bool             // whether the viewer gets all ten states instead of the RFC's seven
 	Vocabulary agent.Vocabulary // words for faces
 }
@@ -29,8 +29,8 @@ func AllKinds() []string {
 	return append(RFCKinds(), KindStep, KindGesture, KindLook, KindMood, KindSaid)
 }
 
-// OfRobot is the prefix of a robot ID in Filter.Sessions, and in the name of a robot's conversation.
-const OfRobot = "robot:"
+// RobotPrefix is the prefix of a robot ID in Filter.Sessions, and in the name of a robot's conversation.
+const RobotPrefix = "robot:"
 
 // SafeName returns a name that is valid in session IDs: name itself if it has 1 to 48 characters,
 // all of them ASCII letters, digits or one of ._:-, and a hash of name otherwise.
@@ -44,7 +44,7 @@ func SafeName(name string) string {
 }
 
 // SessionsOf returns the value of Filter.Sessions that selects all sessions of a robot.
-func SessionsOf(id device.ID) []string { return []string{OfRobot + string(id)} }
+func SessionsOf(id device.ID) []string { return []string{RobotPrefix + string(id)} }
 
 // matches reports whether the filter selects a frame. Sessions does not exclude a frame without
 // session and robot.
@@ -57,7 +57,7 @@ func (f *Filter) matches(x *Frame) bool {
 	}
 	return f.Sessions == nil || x.Session == "" && x.Robot == "" ||
 		x.Session != "" && slices.Contains(f.Sessions, x.Session) ||
-		x.Robot != "" && slices.Contains(f.Sessions, OfRobot+string(x.Robot))
+		x.Robot != "" && slices.Contains(f.Sessions, RobotPrefix+string(x.Robot))
 }
 
 // Viewer receives the frames for a program that shows the agent: a skin or an avatar program.
@@ -122,10 +122,10 @@ func (v *Viewer) Late() bool {
 	return v.out.late
 }
 
-// Shown must be called after a frame was sent to the program. If the frame contains a notification
-// that counts as shown once sent, and that was not shown before, Shown publishes the notification's
-// new state.
-func (v *Viewer) Shown(frame *Frame) {
+// MarkShown must be called after a frame was sent to the program. If the frame contains a notification
+// that counts as shown once sent, and that was not shown before, MarkShown publishes the
+// notification's new state.
+func (v *Viewer) MarkShown(frame *Frame) {
 	if frame.notice == "" {
 		return
 	}

@@ -21,7 +21,7 @@ import (
 
 // connection is the connection of one client. One goroutine receives frames. One goroutine for
 // each text that is being answered passes on the reply. The goroutine of serve sends messages. No
-// other goroutine may use the field asking and the fields after it.
+// other goroutine may use the field asking or the fields after it.
 type connection struct {
 	server *Server
 	conn   *socket.Conn
@@ -278,11 +278,11 @@ type method func(context.Context, request) (any, *failure)
 // methods returns the supported methods by name.
 func (c *connection) methods() map[string]method {
 	return map[string]method{
-		"agent": c.agent, "agents.list": c.reads(c.listAgents), "chat.history": c.reads(c.history), "chat.send": c.chat,
-		"commands.list": c.reads(always(map[string]any{"commands": []any{}})), "health": c.reads(c.health),
-		"plugin.approval.list": c.reads(always([]any{})), "question.list": c.reads(always(map[string]any{"questions": []any{}})),
-		"sessions.describe": c.reads(c.describeSession), "sessions.list": c.reads(c.listSessions),
-		"sessions.subscribe": c.reads(always(map[string]any{"subscribed": true})), "status": c.reads(c.status)}
+		"agent": c.agent, "agents.list": c.readMethod(c.listAgents), "chat.history": c.readMethod(c.history), "chat.send": c.chat,
+		"commands.list": c.readMethod(always(map[string]any{"commands": []any{}})), "health": c.readMethod(c.health),
+		"plugin.approval.list": c.readMethod(always([]any{})), "question.list": c.readMethod(always(map[string]any{"questions": []any{}})),
+		"sessions.describe": c.readMethod(c.describeSession), "sessions.list": c.readMethod(c.listSessions),
+		"sessions.subscribe": c.readMethod(always(map[string]any{"subscribed": true})), "status": c.readMethod(c.status)}
 }
 
 // call carries out a request, and returns the payload of the response or an error.

@@ -30,9 +30,9 @@ func (c *connection) agent(ctx context.Context, r request) (any, *failure) {
 		return nil, bad
 	}
 	key := cmp.Or(p.Key, household)
-	switch name, ok := strings.CutPrefix(key, ofAgent); {
+	switch name, ok := strings.CutPrefix(key, agentPrefix); {
 	case !ok:
-		key = ofAgent + cmp.Or(p.Agent, household) + ":" + key
+		key = agentPrefix + cmp.Or(p.Agent, household) + ":" + key
 	case p.Agent != "" && p.Agent != strings.SplitN(name, ":", 2)[0]:
 		return nil, invalid("invalid agent params: the agent in sessionKey differs from agentId")
 	}
@@ -72,7 +72,7 @@ func (c *connection) finish(e endedText) error {
 	final := newResponse(e.request, map[string]any{"runId": e.run, "status": statusOK, "summary": summary,
 		"result": map[string]any{"payloads": e.last.Message.Content}}, nil)
 	_, conversation := parseKey(e.last.Session)
-	if c.view == nil || strings.HasPrefix(conversation, feed.OfRobot) || slices.Contains(c.finals.ended, e.run) {
+	if c.view == nil || strings.HasPrefix(conversation, feed.RobotPrefix) || slices.Contains(c.finals.ended, e.run) {
 		return c.send(final)
 	}
 	if len(c.finals.waiting) == 0 { // later responses do not postpone the timer

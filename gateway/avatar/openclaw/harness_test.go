@@ -42,7 +42,7 @@ func (s *scripted) answers(script func(ctx context.Context, session string, take
 }
 
 func (s *scripted) SessionOf(talk string) (string, error) {
-	if robot, is := strings.CutPrefix(talk, feed.OfRobot); is {
+	if robot, is := strings.CutPrefix(talk, feed.RobotPrefix); is {
 		if robot != string(robotA) {
 			return "", &httpserver.Fault{Word: "unknown_robot", Sentence: "there is no such robot", HTTP: 404}
 		}
@@ -150,7 +150,7 @@ type received struct {
 // dial opens a connection, and reads the challenge.
 func (h *harness) dial() *client {
 	h.t.Helper()
-	c, nonce := avatartest.Challenged(h.t, h.URL, func(message string) string { return message })
+	c, nonce := avatartest.DialOpenClaw(h.t, h.URL, func(message string) string { return message })
 	return &client{c, h.t, nonce}
 }
 

@@ -12,31 +12,31 @@ import (
 // the conversation desk with the household's agent, and "agent:leo:desk" the conversation desk with
 // the character leo. "agent:main:robot:a0b1c2d3e4f5" is the conversation of the robot with that ID.
 const (
-	ofAgent   = "agent:"
-	household = "main" // the household's agent; also the conversation in a key that names no conversation
-	mainKey   = ofAgent + household + ":" + household
+	agentPrefix = "agent:"
+	household   = "main" // the household's agent; also the conversation in a key that names no conversation
+	mainKey     = agentPrefix + household + ":" + household
 )
 
 // sessionKey returns the key of a session, or of a robot's conversation if robot is not
 // empty.
 func sessionKey(session string, robot device.ID) string {
 	if robot != "" {
-		return ofAgent + household + ":" + feed.OfRobot + string(robot)
+		return agentPrefix + household + ":" + feed.RobotPrefix + string(robot)
 	}
-	return ofAgent + household + ":" + strings.TrimPrefix(session, agent.ChatPrefix)
+	return agentPrefix + household + ":" + strings.TrimPrefix(session, agent.ChatPrefix)
 }
 
 // parseKey returns the agent in a key, and the conversation's name for avatar.Chat. A key without
 // "agent:" is a conversation with the household's agent.
 func parseKey(key string) (agentID, conversation string) {
 	agentID, conversation = household, key
-	if rest, ok := strings.CutPrefix(key, ofAgent); ok {
+	if rest, ok := strings.CutPrefix(key, agentPrefix); ok {
 		agentID, conversation, _ = strings.Cut(rest, ":")
 	}
 	switch {
 	case conversation == "":
 		conversation = agent.ChatPrefix + household
-	case !strings.HasPrefix(conversation, feed.OfRobot):
+	case !strings.HasPrefix(conversation, feed.RobotPrefix):
 		conversation = agent.ChatPrefix + conversation
 	}
 	return agentID, conversation

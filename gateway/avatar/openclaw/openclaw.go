@@ -4,8 +4,9 @@
 //
 // The server sends a new client a challenge, and the client connects, with a token if Options.Token
 // requires one. The server then sends the activity of all sessions as agent events, lists sessions
-// and agents, and passes texts to an avatar.Chat. Other methods are not supported. Sources: docs/gateway/protocol.md and packages/gateway-protocol of
-// openclaw/openclaw, and src/main/gateway-client.ts of RyuuTheChosen/flawed-openclaw.
+// and agents, and passes texts to an avatar.Chat. Other methods are not supported. Sources:
+// docs/gateway/protocol.md and packages/gateway-protocol of openclaw/openclaw, and
+// src/main/gateway-client.ts of RyuuTheChosen/flawed-openclaw.
 package openclaw
 
 import (
@@ -84,7 +85,7 @@ type Server struct {
 	texts   texts
 }
 
-// New returns a server. o.Feed must be running.
+// New returns a server. The caller runs o.Feed and the server.
 func New(o Options) *Server {
 	o.Version, o.Log = cmp.Or(o.Version, "dev"), httpserver.LimitLogger(o.Log)
 	return &Server{o: o, serving: httpserver.NewServing("clients", maxClients, maxPerAddress), paces: defaultPaces(), started: time.Now(), texts: newTexts()}

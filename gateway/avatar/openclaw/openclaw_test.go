@@ -35,7 +35,7 @@ func TestTranscript(t *testing.T) {
 		if f.Event == "chat" {
 			to = &chat
 		}
-		fmt.Fprintf(to, "< %s\n", avatartest.Steady(f.whole))
+		fmt.Fprintf(to, "< %s\n", avatartest.NormalizeOpenClaw(f.whole))
 	}
 	say := func(text string) {
 		fmt.Fprintf(&said, "> %s\n", text)

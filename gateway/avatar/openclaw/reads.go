@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// reads returns a method for clients that may read. answer returns the payload of the response or an error.
-func (c *connection) reads(answer func(request) (any, *failure)) method {
+// readMethod returns a method for clients with the scope scopeRead. answer returns the payload of the response or an error.
+func (c *connection) readMethod(answer func(request) (any, *failure)) method {
 	return func(_ context.Context, r request) (any, *failure) {
 		if bad := c.handshake.scopes.require(scopeRead); bad != nil {
 			return nil, bad
@@ -15,8 +15,9 @@ func (c *connection) reads(answer func(request) (any, *failure)) method {
 	}
 }
 
-// always returns the answer of a method whose payload never changes: clients ask for something that Perch does
-// not have, or that it does even if they do not ask. OpenClaw's own client stops if such a method is unknown.
+// always returns the answer of a method whose payload never changes, because clients ask for something that
+// Perch does not have, or that Perch does without being asked. OpenClaw's own client stops if such a method is
+// unknown.
 func always(payload any) func(request) (any, *failure) {
 	return func(request) (any, *failure) { return payload, nil }
 }
@@ -89,7 +90,8 @@ func (c *connection) listSessions(r request) (any, *failure) {
 	return map[string]any{"ts": now, "path": storePath, "count": len(sessions), "sessions": sessions, "defaults": noDefaults()}, nil
 }
 
-// describeSession implements the method sessions.describe. The payload has no session if none with the key was shown.
+// describeSession implements the method sessions.describe. The payload's session is null if no session with the key
+// was shown.
 func (c *connection) describeSession(r request) (any, *failure) {
 	var p struct {
 		Key string `json:"key"`

@@ -122,9 +122,8 @@ func waitAfter(tries int) time.Duration {
 	return min(firstWait<<min(tries-quickTries+1, 10), maxWait)
 }
 
-// wait waits until the next attempt to connect, and ends trials that begin meanwhile with ErrAway. If
-// an agent becomes busy that was not busy during the previous call, wait returns as soon as firstWait
-// has passed.
+// wait waits until the next attempt to connect. It ends each new trial with ErrAway. If an agent becomes
+// busy that was not busy during the previous call, wait returns as soon as firstWait has passed.
 func (r *relay) wait(ctx context.Context, duration time.Duration) {
 	timer := time.NewTimer(duration)
 	defer timer.Stop()
@@ -277,7 +276,7 @@ type connection struct {
 
 // run serves the link until ctx or the link ends.
 func (c *connection) run(ctx context.Context) error {
-	filter := feed.Filter{Kinds: c.frames(), Sessions: c.sessions(), AllStates: true, Vocabulary: agent.VocabularyXiaozhi}
+	filter := feed.Filter{Kinds: c.frameKinds(), Sessions: c.sessions(), AllStates: true, Vocabulary: agent.VocabularyXiaozhi}
 	c.viewer = c.o.Feed.Join(filter)
 	defer func() { c.viewer.Leave() }()
 	c.recordOpened(c.link.warning()) // after Join: a program that counts as connected misses no frame
@@ -409,8 +408,8 @@ func (c *connection) recordSent(f *feed.Frame, notification string) {
 	}
 }
 
-// frames returns the kinds of frames that this program needs.
-func (c *connection) frames() []string {
+// frameKinds returns the kinds of frames that this program needs.
+func (c *connection) frameKinds() []string {
 	kinds := []string{feed.KindState, feed.KindFace, feed.KindNotice}
 	for show, kind := range map[string]string{"tools": feed.KindTool, "moods": feed.KindMood, "gestures": feed.KindGesture, "speech": feed.KindSaid,
 		"looks": feed.KindLook, "steps": feed.KindStep} {
@@ -445,7 +444,7 @@ func (c *connection) sendQueued(ctx context.Context) error {
 		}
 		c.recordSent(f, notification)
 		if c.kind.can("notifications") && !c.kind.mute {
-			c.viewer.Shown(f)
+			c.viewer.MarkShown(f)
 		}
 	}
 }

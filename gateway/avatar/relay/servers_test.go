@@ -29,7 +29,7 @@ func (v *visitor) again() {
 }
 
 // robotsTalk is the talk of robotA.
-const robotsTalk = feed.OfRobot + string(robotA)
+const robotsTalk = feed.RobotPrefix + string(robotA)
 
 // visitors returns a program at each server, by name. Programs that can join a talk join this one.
 func visitors(t testing.TB, f *feed.Feed, talk string) map[string]toldProgram {

@@ -109,11 +109,11 @@ func (s *Server) runTurn(ctx context.Context, q question, handle func(agent.Repl
 	defer cancel()
 	turn := agent.Turn{Conversation: q.conversation.key, Robot: q.conversation.robot, Session: q.conversation.session, Text: q.text,
 		Now: time.Now().In(s.o.Zone), Language: s.o.Language(q.conversation.robot), History: q.history}
-	turn.Untrusted = turn.Robot != "" && !s.o.Robots.Trusts(turn.Robot) // what somebody said to a robot that nobody has adopted must not act in the home
+	turn.Untrusted = turn.Robot != "" && !s.o.Robots.Trusts(turn.Robot) // through a robot that nobody has adopted, nobody may control the home
 	if s.o.Characters != nil && turn.Robot == "" {                      // otherwise the robot's own character replies
 		s.o.Characters.Play(&turn, q.character, q.system)
 	}
-	turn.Publish = a.playback.add // without a robot, whose state the events would change
+	turn.Publish = a.playback.add // publishes without the robot's ID, so that the robot's state does not change
 	a.playback.add(event.Heard{Text: q.text})
 	reply, failed := agent.AnswerText(turnCtx, s.o.Mind, turn, a.handleReply)
 	a.remember(turn, reply.Text)
@@ -147,7 +147,7 @@ func (a *activeTurn) handleReply(r agent.Reply) error {
 			a.server.o.Bus.Publish(id, "", g)
 		}
 	}
-	if err := a.handle(r); err != nil { // first, because the client may report how long its sound lasts
+	if err := a.handle(r); err != nil { // before the events, because the client may report how long its sound lasts
 		return err
 	}
 	if say, ok := r.(agent.Say); ok {

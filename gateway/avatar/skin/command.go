@@ -121,12 +121,12 @@ func sessionFilter(names []string, find findRobot) ([]string, *commandError) {
 	}
 	sessions := []string{}
 	for _, name := range names {
-		if robot, ok := strings.CutPrefix(name, feed.OfRobot); ok {
+		if robot, ok := strings.CutPrefix(name, feed.RobotPrefix); ok {
 			id, err := find(robot)
 			if err != nil {
 				return nil, badCommand("session_ids: robot: must be followed by a robot's MAC address or name, not %.40q", robot)
 			}
-			name = feed.OfRobot + string(id)
+			name = feed.RobotPrefix + string(id)
 		}
 		if name == "" || len(name) > limit.Word {
 			return nil, badCommand("a session id must have 1 to %d bytes", limit.Word)

@@ -55,7 +55,7 @@ func TestSkinThatDoesNotRead(t *testing.T) {
 		h.happens("", "", event.Notification{ID: fmt.Sprint(n), Text: filler, Urgency: "normal"})
 		quick.until()
 	}
-	code, _, frames := slow.Closed()
+	code, _, frames := slow.ReadClose()
 	if code != socket.TryLater || len(frames) < 10 {
 		t.Errorf("after %d frames it is closed with %d, want %d", len(frames), code, socket.TryLater)
 	}
@@ -82,7 +82,7 @@ func TestUnreadMoodsAreBounded(t *testing.T) {
 	frames := 0
 	last := fmt.Sprintf(`"session_id":"%d-19"`, rounds-1)
 	for data := ""; !strings.Contains(data, `"type":"mood"`) || !strings.Contains(data, last); frames++ {
-		_, frame, err := slow.Frame()
+		_, frame, err := slow.ReadFrame()
 		if err != nil {
 			t.Fatalf("after %d frames: %v", frames, err)
 		}
@@ -113,7 +113,7 @@ func TestSlowSkinGetsLatestFrames(t *testing.T) {
 	must.Succeed(t, slow.SetReadDeadline(time.Now().Add(20*time.Second)))
 	var frames []string
 	for kept := false; !kept || !strings.Contains(frames[len(frames)-1], `"state":"thinking"`); {
-		opcode, data, err := slow.Frame()
+		opcode, data, err := slow.ReadFrame()
 		if err != nil {
 			t.Fatalf("after %d frames: %v", len(frames), err)
 		}
@@ -219,7 +219,7 @@ func TestRunClosesConnections(t *testing.T) {
 	h.connect(t).until()
 	go h.stop()
 	for _, w := range []*avatartest.Raw{one, other} {
-		if code, _, _ := w.Closed(); code != socket.GoingAway {
+		if code, _, _ := w.ReadClose(); code != socket.GoingAway {
 			t.Errorf("closed with %d", code)
 		}
 	}

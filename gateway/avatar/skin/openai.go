@@ -69,7 +69,7 @@ type models struct {
 	Data   []model `json:"data"`
 }
 
-// models returns the household's agent, once for each vocabulary, and the characters.
+// models returns the household's agent, first alone and then with each vocabulary, and the characters.
 func (s *Server) models() models {
 	list := models{Object: "list", Data: []model{s.model(agentModel)}}
 	for _, v := range s.o.Words.Vocabularies() {

@@ -14,9 +14,9 @@ import (
 )
 
 // playback publishes the events of a turn at the speed of speech, as the events of a robot's turn are
-// published while the robot plays its speech. In a chat nothing speaks aloud, or the client does so by
-// itself: a sentence then takes as long as speaking it would take. Events after a sentence wait until
-// the sentence has been spoken.
+// published while the robot plays its speech. A sentence lasts until the client has played its sound or,
+// if the client plays no sound, as long as speaking the sentence would take. Events after a sentence wait
+// for its end. Without Options.Loudness, each event is published as soon as it is added.
 type playback struct {
 	server       *Server
 	conversation conversation
@@ -24,14 +24,14 @@ type playback struct {
 	mu      sync.Mutex
 	mouth   *voice.Mouth
 	waiting []playedEvent
-	until   time.Time   // when the published sentences have been spoken
+	until   time.Time   // end of the latest published sentence
 	timer   *time.Timer // calls advance
 	ended   bool        // whether the end of the turn was published
 	began   time.Time
 }
 
-// maxPlaying is the maximum number of playbacks. A brain can answer faster than anybody speaks, so a program could
-// collect them.
+// maxPlaying is the maximum number of playbacks in progress. A program whose turns end faster than
+// their playbacks could otherwise start any number of them.
 const maxPlaying = 64
 
 // playedEvent is an event of a turn.
@@ -41,7 +41,8 @@ type playedEvent struct {
 }
 
 // startPlayback returns the playback of a new turn. It skips the rest of the conversation's previous
-// turn, as when somebody interrupts a robot, or if there are maxPlaying, the rest of the oldest.
+// playback. If the conversation has none, and maxPlaying playbacks are in progress, it skips the rest of
+// the oldest.
 func (s *Server) startPlayback(c conversation) *playback {
 	p := &playback{server: s, conversation: c, began: time.Now(), mouth: cmp.Or(s.o.Loudness, &voice.Loudness{}).Mouth(c.session)}
 	p.timer = time.AfterFunc(time.Hour, p.advance)
@@ -112,7 +113,7 @@ func (p *playback) publishDue() {
 		p.server.o.Bus.Publish("", p.conversation.session, e.Event)
 		switch b := e.Event.(type) {
 		case event.Said:
-			p.begin(b.Text, e.until, now)
+			p.beginSentence(b.Text, e.until, now)
 		case event.TurnEnded:
 			p.close()
 		}
@@ -127,9 +128,9 @@ func (p *playback) publishDue() {
 	p.timer.Reset(wait)
 }
 
-// begin sets p.until to the end of a sentence that begins now, and moves the mouth if the client plays
+// beginSentence sets p.until to the end of a sentence that begins now, and moves the mouth if the client plays
 // no sound. It does nothing without Options.Loudness. soundUntil is as in playedEvent.
-func (p *playback) begin(text string, soundUntil, now time.Time) {
+func (p *playback) beginSentence(text string, soundUntil, now time.Time) {
 	switch {
 	case p.server.o.Loudness == nil:
 	case soundUntil.After(now):
@@ -155,7 +156,8 @@ func (p *playback) close() {
 }
 
 // levelsOf returns how far a mouth is open while it says text, one level per voice.LevelDuration.
-// It assumes 14 letters per second, or 7 Chinese, Japanese or Korean characters.
+// It assumes 60 ms for a letter, digit or space, 120 ms for a Chinese, Japanese or Korean character, and
+// 180 ms for a punctuation mark.
 func levelsOf(text string) (levels []float64) {
 	for _, r := range strings.ToLower(text) {
 		switch {

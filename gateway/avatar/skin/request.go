@@ -202,7 +202,7 @@ func (s *Server) findConversation(session, user string) (conversation, error) {
 	if len(session) > limit.Session || len(user) > limit.Session {
 		return conversation{}, badChat("X-Session-Id and user must have at most %d bytes", limit.Session)
 	}
-	if robot, ok := strings.CutPrefix(session, feed.OfRobot); ok {
+	if robot, ok := strings.CutPrefix(session, feed.RobotPrefix); ok {
 		joined, err := s.robotConversation(robot, s.o.Find)
 		if err != nil {
 			return conversation{}, fault(fmt.Errorf("X-Session-Id: %w", err))

@@ -127,7 +127,7 @@ func (s *Server) notify(body []byte) (id string, err error) {
 	if err == nil && n.Robot != "" {
 		_, err = s.o.Robots.Get(n.Robot) // a notification for an unknown robot would never be spoken
 		if err == nil && !s.o.Robots.Trusts(n.Robot) {
-			err = fmt.Errorf("%w: the robot is not adopted by name; perch robot adopt %s does that", device.ErrUnknownRobot, n.Robot)
+			err = fmt.Errorf("%w: the robot is not adopted by name; perch robot adopt %s adopts it", device.ErrUnknownRobot, n.Robot)
 		}
 	}
 	if err == nil {

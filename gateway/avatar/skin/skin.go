@@ -187,6 +187,6 @@ func (s *skin) flush(pings <-chan time.Time) (connected bool) {
 		if s.conn.SendText(f.Data) != nil {
 			return false // write drops the connection, which ends read
 		}
-		s.view.Shown(f)
+		s.view.MarkShown(f)
 	}
 }

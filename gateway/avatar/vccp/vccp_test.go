@@ -130,12 +130,12 @@ func TestRefusedSockets(t *testing.T) {
 	m := h.model(t)
 	for path, want := range map[string]string{"/vccp/nobody": "Invalid session ID", "/vccp/" + m.ID(): "Invalid session ID",
 		"/vccp": "Session ID required", "/vccp/": "Session ID required"} {
-		if code, why, _ := h.raw(t, path).Closed(); code != 1008 || why != want {
+		if code, why, _ := h.raw(t, path).ReadClose(); code != 1008 || why != want {
 			t.Errorf("%s: %d %s", path, code, why)
 		}
 	}
 	m.must("register-agent", object{"robot": string(robotA)})
-	if code, _, _ := h.raw(t, "/vccp/"+m.ID()).Closed(); code != 1008 {
+	if code, _, _ := h.raw(t, "/vccp/"+m.ID()).ReadClose(); code != 1008 {
 		t.Errorf("who has a robot is given another character: %d", code)
 	}
 	_, err := socket.Dial(t.Context(), "ws"+strings.TrimPrefix(h.http.URL, "http")+"/vccp/"+m.ID(), socket.Options{})
@@ -160,7 +160,7 @@ func TestLaterCharacterReplacesEarlier(t *testing.T) {
 	first.SendShort(`{"type":"system","category":"capability","data":{"actions":[1]}}`)
 	waittest.For(t, "the first", func() bool { return m.must("get-capability", nil) == `{"actions":[1]}` })
 	second := h.body(t, "/"+m.ID())
-	if code, why, _ := first.Closed(); code != 1000 || why != "replaced" {
+	if code, why, _ := first.ReadClose(); code != 1000 || why != "replaced" {
 		t.Errorf("the first ended with %d %s", code, why)
 	}
 	second.can(m, `{"actions":[2]}`)
