@@ -179,11 +179,11 @@ func (v *Viewers) Parts(l *listener.Set) []parts.Part {
 
 // Mount adds the routes of the servers to p.
 func (v *Viewers) Mount(p *access.Parts) {
-	p.Owner = append(p.Owner, v.relays.Routes, v.character.Owned)
+	p.Owner = append(p.Owner, v.relays.Routes, v.character.OwnerRoutes)
 	p.Skin = v.skins.Routes
 	p.Skins = append(p.Skins, v.hooks.Routes, v.vccp.Routes)
-	p.Upgrades = append(p.Upgrades, v.vccp.Characters, v.llmvtuber.Routes, v.aituber.Routes)
-	p.VCCP = []access.Mount{v.vccp.Routes, v.vccp.Characters}
+	p.Upgrades = append(p.Upgrades, v.vccp.CharacterRoutes, v.llmvtuber.Routes, v.aituber.Routes)
+	p.VCCP = []access.Mount{v.vccp.Routes, v.vccp.CharacterRoutes}
 	p.Character = v.character.Routes
 	p.QueryToken = v.o.Config().Skins.QueryToken
 	if v.openClaw != nil {

@@ -30,16 +30,16 @@ type rateLimit struct {
 	n      int       // number of events in the current period
 }
 
-// check returns an error that wraps action.ErrRate if the limit is reached. of is a part of the
+// check returns an error that wraps action.ErrRate if the limit is reached. which is a part of the
 // error's text that says which events are limited; it may be empty.
-func (b *rateLimit) check(now time.Time, of string) error {
+func (b *rateLimit) check(now time.Time, which string) error {
 	if now.Sub(b.since) >= b.period {
 		b.since, b.n = now, 0
 	}
 	if b.n < b.max {
 		return nil
 	}
-	return fmt.Errorf("%w: more than %d within %s%s, from all viewers together; try again later", action.ErrRate, b.max, b.period, of)
+	return fmt.Errorf("%w: more than %d within %s%s, from all viewers together; try again later", action.ErrRate, b.max, b.period, which)
 }
 
 // isStored reports whether actions of a type are written to disk.

@@ -91,8 +91,8 @@ func (a *API) serveReport(c *gin.Context) {
 // me is the ID in a path that stands for the character of the robot or session in the request.
 const me = "me"
 
-// Owned mounts the API for the owner.
-func (a *API) Owned(r gin.IRouter) {
+// OwnerRoutes mounts the API for the owner.
+func (a *API) OwnerRoutes(r gin.IRouter) {
 	agents := r.Group("/api/agents", httpserver.Limit(passport.MaxBytes))
 	agents.PUT("/:id", a.handlePassport(a.o.Passports.Change))
 	agents.POST("/:id/wallet", a.handlePassport(func(id string, body []byte) (map[string]any, error) {

@@ -246,7 +246,7 @@ func (c *client) answerSpeech(ctx context.Context, utterance *voice.Utterance) {
 
 var errNoRecognizer = errors.New("there is no recognizer")
 
-// recognize returns the text of an utterance, or "" if there were no words to understand.
+// recognize returns the text of an utterance, or "" if no words were recognized.
 func (s *Server) recognize(ctx context.Context, utterance *voice.Utterance) (string, error) {
 	o, release := s.acquireOptions()
 	defer release()

@@ -108,7 +108,8 @@ type referenceError string
 
 func (e referenceError) Error() string { return string(e) }
 
-// errInvalid is the error for a character that connects to a session without an agent.
+// errInvalid is the error for a character that connects to a session without an agent, or to one whose
+// character is a robot.
 const errInvalid = referenceError("Invalid session ID")
 
 // detach removes a disconnected character from its agent.

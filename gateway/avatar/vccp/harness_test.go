@@ -149,7 +149,7 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	e.Use(httpserver.Origins{}.Admit(), httpserver.Guard(httpserver.Hosts{}.Check))
 	lock := httpserver.NewKey(key, "skins.key", "")
 	h.server.Routes(e.Group("", httpserver.Guard(lock.Check)))
-	h.server.Characters(e.Group("", httpserver.Guard(httpserver.InUpgrade(false, lock.Check))))
+	h.server.CharacterRoutes(e.Group("", httpserver.Guard(httpserver.InUpgrade(false, lock.Check))))
 	h.http = httptest.NewServer(e)
 	t.Cleanup(func() {
 		h.server.Close()

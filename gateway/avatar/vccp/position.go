@@ -20,7 +20,7 @@ type position struct {
 type lookAt struct {
 	Target struct {
 		Type  string    `json:"type"`  // position or object
-		Value *position `json:"value"` // also for an object
+		Value *position `json:"value"` // required for an object too
 	} `json:"target"`
 }
 

@@ -38,9 +38,9 @@ func (e *ToolEndpoints) Routes(r gin.IRouter) {
 	r.DELETE("/mcp/talk", serve)
 }
 
-// Characters mounts the WebSocket for characters. The last part of the path is the ID of a
+// CharacterRoutes mounts the WebSocket for characters. The last part of the path is the ID of a
 // session, which only the session's model knows.
-func (s *Server) Characters(r gin.IRouter) {
+func (s *Server) CharacterRoutes(r gin.IRouter) {
 	for _, path := range []string{"/vccp/:session", "/vccp/", "/vccp"} {
 		r.GET(path, func(c *gin.Context) { s.serveCharacter(c.Writer, c.Request, c.Param("session")) })
 	}

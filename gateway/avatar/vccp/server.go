@@ -82,7 +82,7 @@ func (s *Server) registerAgent(_ context.Context, session *mcp.ServerSession, ar
 	if a.Robot != "" {
 		id, err := s.o.Find(a.Robot)
 		if err != nil || !s.o.Robots.Trusts(id) {
-			return "", fmt.Errorf("no robot %q was adopted by name; the adopted robots are: %s", plain.Clip(a.Robot, 40), s.adoptedNames())
+			return "", fmt.Errorf("no robot %q was adopted by name; the adopted robots are: %s", plain.Clip(a.Robot, 40), s.adoptedIDs())
 		}
 		robot = id
 	}
@@ -101,8 +101,8 @@ func (s *Server) registerAgent(_ context.Context, session *mcp.ServerSession, ar
 	return textRegistered + session.ID(), nil
 }
 
-// adoptedNames returns a list of the adopted robots for an error.
-func (s *Server) adoptedNames() string {
+// adoptedIDs returns the IDs of the adopted robots for an error message: separated by spaces, or "none".
+func (s *Server) adoptedIDs() string {
 	var names []string
 	for _, id := range s.adopted() {
 		names = append(names, string(id))
