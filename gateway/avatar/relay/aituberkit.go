@@ -29,9 +29,9 @@ type aituberkit struct {
 }
 
 const (
-	aituberOpening = 30 * time.Second // of the first requests: a development server compiles each route when it is first used
-	aituberTimeout = 4 * time.Second  // of later requests
-	aituberEvery   = 15 * time.Second // interval of checks that the page is still open
+	aituberFirstTimeout = 30 * time.Second // timeout of the first requests: a development server compiles each route when it is first used
+	aituberTimeout      = 4 * time.Second  // timeout of later requests
+	aituberEvery        = 15 * time.Second // interval of checks that the page is still open
 )
 
 func aituberkitKind() kind {
@@ -74,9 +74,9 @@ type aituberSpeech struct {
 func (p aituberkit) open(ctx context.Context, note func(error)) (link, error) {
 	l := &aituberLink{aituberkit: p, httpLink: newHTTPLink(remote.Options{Base: p.base, Server: remote.Server{Service: "AITuberKit",
 		Address: remote.Address(p.base), Key: p.Key, Setting: "key", Check: "its version"}}, aituberTimeout, note)}
-	err := l.chooseReceiver(ctx, aituberOpening)
+	err := l.chooseReceiver(ctx, aituberFirstTimeout)
 	if err == nil {
-		_, err = l.call(ctx, http.MethodGet, "speak", nil, aituberOpening) // has the route compiled
+		_, err = l.call(ctx, http.MethodGet, "speak", nil, aituberFirstTimeout) // makes a development server compile the route
 		if fault, ok := errors.AsType[*remote.Fault](err); ok && fault.Code == remote.CodeRefused {
 			err = nil // the route takes only POST
 		}

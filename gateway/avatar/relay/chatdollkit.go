@@ -25,7 +25,8 @@ type chatdollkit struct{ *programConfig }
 const (
 	chatdollkitEvery = 5 * time.Second // interval of sending a face again: the application drops a face after seven seconds
 	// chatdollkitTick is the interval of refresh, and the minimum time between two requests. The
-	// application needs up to two frames to begin with a request, and the next request would discard it.
+	// application begins to perform a request within two rendered frames; an earlier second request
+	// would replace the first.
 	chatdollkitTick = 250 * time.Millisecond
 )
 
@@ -97,7 +98,7 @@ func (l *chatdollkitLink) perform(text string) error {
 		return nil
 	}
 	if !speaks(text) {
-		text = inSilence(text)
+		text = arrangeSilent(text)
 	}
 	if strings.Contains(text, "[face:") {
 		l.faced = time.Now()
@@ -121,11 +122,11 @@ func tag(kind, word string) string {
 // speaks reports whether the application speaks anything of a text with tags.
 func speaks(text string) bool { return letters(strings.Join(strings.Fields(text), "")) > 0 }
 
-// inSilence returns tags without speech in an order in which the application plays the animations.
+// arrangeSilent arranges the tags of a text without speech so that the application plays the animations.
 // The application splits a text into sentences. At the end of the first sentence it begins to idle,
 // which ends an animation in that sentence unless the sentence is spoken. Animations therefore come in
 // a second sentence, after a first one that is not spoken and must not be empty.
-func inSilence(tags string) string {
+func arrangeSilent(tags string) string {
 	var first, animations string
 	for tag := range strings.SplitAfterSeq(tags, "]") {
 		if tag = strings.TrimSpace(tag); strings.HasPrefix(tag, "[anim:") {
@@ -140,14 +141,14 @@ func inSilence(tags string) string {
 	return cmp.Or(first, "[pause:0]") + "\n" + animations
 }
 
-// spoken returns a text to speak, without the brackets that would make a tag.
-func spoken(text string) string {
+// withoutBrackets returns a text to speak, in which spaces replace the brackets that would make a tag.
+func withoutBrackets(text string) string {
 	return strings.TrimSpace(strings.NewReplacer("[", " ", "]", " ", "\n", " ").Replace(text))
 }
 
-// performed returns the text for a change of scene. It is a single text with all tags, because a
-// second request would interrupt the first.
-func (l *chatdollkitLink) performed(scene, previous Scene) (text string) {
+// textFor returns the text for a change of scene. It is a single text with all tags, because a second
+// request would interrupt the first.
+func (l *chatdollkitLink) textFor(scene, previous Scene) (text string) {
 	state, face := tag("anim", l.words.state(scene.State)), tag("face", l.words.face(scene.Expression()))
 	if scene.State != previous.State {
 		text += state
@@ -157,10 +158,10 @@ func (l *chatdollkitLink) performed(scene, previous Scene) (text string) {
 		text += face
 	}
 	if speaks {
-		text += spoken(scene.Said)
+		text += withoutBrackets(scene.Said)
 	}
 	if scene.Question != previous.Question && l.words.get("notifications") != "" {
-		text += spoken(scene.Question)
+		text += withoutBrackets(scene.Question)
 	}
 	return text
 }
@@ -170,8 +171,8 @@ func (l *chatdollkitLink) speaksSentences(scene Scene) bool {
 	return l.words.get("speech") != "" && scene.Session != trialSession
 }
 
-// handleState drops the speech that waits when the next turn begins, or when the robot listens after a
-// turn that did not end by itself.
+// handleState drops the waiting speech when the next turn begins, or when the robot listens after a turn
+// that was interrupted.
 func (l *chatdollkitLink) handleState(state agent.Shown) {
 	if beginsTurn(l.state, state) || state == agent.Listening && !l.finished {
 		l.waiting, l.gestures, l.until = "", "", time.Time{}
@@ -198,14 +199,14 @@ func (l *chatdollkitLink) queue(scene Scene, now time.Time) error {
 		scene.Question != "" && scene.Question != l.queued.Question && l.words.get("notifications") != ""
 	isIdle := l.waiting == "" && !now.Before(l.until)
 	if hasText || isIdle && !(l.speaksSentences(scene) && scene.isBusy()) {
-		l.waiting += l.gestures + l.performed(scene, l.queued)
+		l.waiting += l.gestures + l.textFor(scene, l.queued)
 		l.gestures, l.queued = "", scene
 	}
 	return l.sendWaiting(scene, now)
 }
 
 // sendWaiting sends the waiting texts if the application has probably performed the previous request.
-// In a trial it does not wait for speech, because each step has its time.
+// In a trial it does not wait for the end of speech, because each step has a fixed duration.
 func (l *chatdollkitLink) sendWaiting(scene Scene, now time.Time) error {
 	text := l.waiting
 	if text == "" || now.Before(l.until) {
@@ -256,7 +257,7 @@ func (l *chatdollkitLink) frame(_ context.Context, f *feed.Frame, scene Scene) e
 			return errNotShown
 		}
 		if b.Question == "" { // update shows questions
-			l.waiting += l.gestures + tag("face", l.words.face(scene.Expression())) + spoken(b.Text)
+			l.waiting += l.gestures + tag("face", l.words.face(scene.Expression())) + withoutBrackets(b.Text)
 			l.gestures = ""
 			return l.sendWaiting(scene, time.Now())
 		}

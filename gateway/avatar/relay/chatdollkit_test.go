@@ -113,7 +113,7 @@ func TestChatdollKitTexts(t *testing.T) {
 		{"a question", map[string]string{"notifications": "on"}, asks, rest, "May I?"},
 	} {
 		w := wordsOf(t, chatdollkitKind(), c.words)
-		if got := (&chatdollkitLink{words: w}).performed(c.is, c.was); got != c.want {
+		if got := (&chatdollkitLink{words: w}).textFor(c.is, c.was); got != c.want {
 			t.Errorf("%s: %q and not %q", c.what, got, c.want)
 		}
 	}

@@ -33,7 +33,7 @@ const (
 	clawdURL      = "http://127.0.0.1:23333"
 	clawdMinPort  = 23333 // the program listens on the first free port of this range
 	clawdMaxPort  = 23337
-	clawdTimeout  = time.Second // of a request
+	clawdTimeout  = time.Second // timeout of a request
 	clawdEvery    = time.Minute // interval of repeats: the pet shows an agent as idle after five minutes without a message
 	clawdMaxBytes = 1000        // maximum size of a state; older versions accept at most 1024 bytes
 
@@ -134,8 +134,8 @@ type clawdLink struct {
 	answering sync.WaitGroup          // counts the goroutines of ask
 }
 
-// clawdAsking is the context of a session's open questions. It is cancelled when they are answered elsewhere or the link
-// closes.
+// clawdAsking is the context of a session's open questions. It is cancelled when the questions are answered
+// elsewhere, or when the link closes.
 type clawdAsking struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -240,7 +240,7 @@ func (l *clawdLink) ask(session string, n feed.Notice) {
 	})
 }
 
-// close ends the questions, and closes the link.
+// close cancels the open questions, and closes the link.
 func (l *clawdLink) close() {
 	for _, asking := range l.asking {
 		asking.cancel()

@@ -26,11 +26,12 @@ type modelLink struct {
 type modelAPI interface {
 	// loadModel sets modelLink.model to what the current model can show.
 	loadModel(ctx context.Context) error
-	show(ctx context.Context, step vtubeStep) error
+	// runStep sends the request of a step.
+	runStep(ctx context.Context, step vtubeStep) error
 	// addValues returns the parameters that the mood of a scene changes.
 	addValues(scene Scene) []value
-	// sendValues sends parameters. released is how many of them, at the end, are sent for the last
-	// time. add tells whether the values are combined with the values of a face tracker.
+	// sendValues sends parameters. The last released of them are sent for the last time, because Perch
+	// no longer sets them. add reports whether the values are combined with the values of a face tracker.
 	sendValues(ctx context.Context, values []value, released int, add bool) error
 }
 
@@ -38,7 +39,7 @@ func (l *modelLink) update(ctx context.Context, scene, _ Scene) error {
 	steps := l.model.steps(scene, l.scene)
 	l.scene = scene
 	for _, step := range steps {
-		if err := l.api.show(ctx, step); err != nil {
+		if err := l.api.runStep(ctx, step); err != nil {
 			return err
 		}
 	}
@@ -56,7 +57,7 @@ func (l *modelLink) frame(ctx context.Context, f *feed.Frame, scene Scene) error
 		}
 	case feed.Gesture:
 		if _, hotkey := l.model.match("gesture", b.Name); hotkey != "" {
-			return l.api.show(ctx, vtubeStep{"HotkeyTrigger", vtubeTrigger{hotkey}})
+			return l.api.runStep(ctx, vtubeStep{"HotkeyTrigger", vtubeTrigger{hotkey}})
 		}
 	}
 	return nil

@@ -286,8 +286,8 @@ func (l *nizimaLink) request(step vtubeStep) (method string, data map[string]str
 	return "", nil
 }
 
-// show implements modelAPI.
-func (l *nizimaLink) show(ctx context.Context, step vtubeStep) error {
+// runStep implements modelAPI.
+func (l *nizimaLink) runStep(ctx context.Context, step vtubeStep) error {
 	method, data := l.request(step)
 	return l.askOptional(ctx, method, data)
 }

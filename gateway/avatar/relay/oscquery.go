@@ -20,9 +20,9 @@ import (
 )
 
 // oscQuery makes Perch known to OSC programs as the OSCQuery proposal describes
-// (https://github.com/Vidvox/OSCQueryProposal): an HTTP server describes the addresses that a relay
-// sends and receives, and mDNS announces it. Everybody on the network may ask, so the description does
-// not change and contains no values. VRChat then sends Perch what happens to the avatar.
+// (https://github.com/Vidvox/OSCQueryProposal): an HTTP server describes the messages that a relay
+// sends and receives, and mDNS announces the server. Everybody on the network may read the description,
+// so it does not change and contains no values. VRChat then sends Perch what happens to the avatar.
 type oscQuery struct {
 	tree     *oscNode // node of the address "/"
 	received string   // address whose messages news reports
@@ -66,8 +66,8 @@ func (n *oscNode) add(address, types string, access int, description string) {
 	n.Type, n.Access, n.Description = types, access, description
 }
 
-// find returns the node of an address, or nil. n is the node of "/".
-func (n *oscNode) find(address string) *oscNode {
+// findNode returns the node of an address, or nil. n is the node of "/".
+func (n *oscNode) findNode(address string) *oscNode {
 	for part := range strings.SplitSeq(strings.Trim(address, "/"), "/") {
 		if part != "" && n != nil {
 			n = n.Contents[part]
@@ -89,7 +89,7 @@ type oscHost struct {
 // an attribute of its node, or HOST_INFO.
 func (q *oscQuery) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	attribute, _, _ := strings.Cut(r.URL.RawQuery, "=")
-	node := q.tree.find(r.URL.Path)
+	node := q.tree.findNode(r.URL.Path)
 	var response any = node
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
@@ -132,7 +132,7 @@ func (q *oscQuery) host(r *http.Request) oscHost {
 const (
 	maxOSCHeader = 4 << 10         // bytes of an HTTP request
 	oscTimeout   = 5 * time.Second // for each part of a request and its response
-	maxOSCEvery  = 100             // messages per second that are examined
+	maxOSCRate   = 100             // messages per second that are examined
 )
 
 // serve serves on free ports of a host until ctx ends. If it cannot listen, it logs the error and
@@ -151,9 +151,9 @@ func (q *oscQuery) serve(ctx context.Context, instance, host string, log *slog.L
 		log.Warn("OSC programs cannot find Perch by OSCQuery", "err", err)
 		return
 	}
-	q.offer(mdns.Offer{Instance: instance, Type: mdns.OSCQuery, Port: portOf(tcp.Addr())},
+	q.setOffers(mdns.Offer{Instance: instance, Type: mdns.OSCQuery, Port: portOf(tcp.Addr())},
 		mdns.Offer{Instance: instance, Type: mdns.OSC, Port: portOf(udp.LocalAddr())})
-	defer q.offer()
+	defer q.setOffers()
 	server := &http.Server{Handler: q, ReadHeaderTimeout: oscTimeout, ReadTimeout: oscTimeout, WriteTimeout: oscTimeout, IdleTimeout: oscTimeout,
 		MaxHeaderBytes: maxOSCHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	var running sync.WaitGroup
@@ -171,8 +171,8 @@ func portOf(a net.Addr) int {
 	return int(at.Port())
 }
 
-// offer sets the services to announce.
-func (q *oscQuery) offer(offers ...mdns.Offer) {
+// setOffers sets the services to announce.
+func (q *oscQuery) setOffers(offers ...mdns.Offer) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.offered = offers
@@ -187,28 +187,29 @@ func (q *oscQuery) offers() []mdns.Offer {
 
 // receive receives messages until conn is closed.
 func (q *oscQuery) receive(conn net.PacketConn) {
-	limiter, packet, address := rate.NewLimiter(maxOSCEvery, maxOSCEvery), make([]byte, maxPacket), []byte(oscString(q.received))
+	limiter, packet, address := rate.NewLimiter(maxOSCRate, maxOSCRate), make([]byte, maxPacket), []byte(oscString(q.received))
 	for {
 		n, from, err := conn.ReadFrom(packet)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		isNew := bytes.HasPrefix(packet[:n], address)
-		if sender, ok := from.(*net.UDPAddr); err == nil && ok && n > 0 && q.wants(isNew) && limiter.Allow() {
+		if sender, ok := from.(*net.UDPAddr); err == nil && ok && n > 0 && q.changesNews(isNew) && limiter.Allow() {
 			q.record(sender.AddrPort().Addr().Unmap(), isNew)
 		}
 	}
 }
 
-// wants reports whether a message can change what news returns.
-func (q *oscQuery) wants(isNew bool) bool {
+// changesNews reports whether a message can change the result of news. isNew reports whether the
+// message has the address q.received.
+func (q *oscQuery) changesNews(isNew bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.peer.IsValid() && (!q.hasHeard || isNew && !q.isNew)
 }
 
-// record records a message, if it is from q.peer. A program on this machine may send from any of this
-// machine's addresses.
+// record records a message if it is from q.peer. A program on this machine may send from any of this
+// machine's addresses. isNew is as in changesNews.
 func (q *oscQuery) record(sender netip.Addr, isNew bool) {
 	isOwn := sender.IsLoopback() || isThisMachine(sender.AsSlice())
 	q.mu.Lock()

@@ -262,7 +262,7 @@ func TestWhichVRChat(t *testing.T) {
 		{[]mdns.Found{other}, "udp://192.168.1.9:9000", ""},
 	} {
 		h.announce(c.others...)
-		got, err := p.find(t.Context())
+		got, err := p.findAddress(t.Context())
 		if got != c.want || !strings.Contains(text(err), c.err) || (err == nil) != (c.err == "") {
 			t.Errorf("%v: %q, %v", c.others, got, err)
 		}
@@ -274,20 +274,20 @@ func TestVRChatElsewhere(t *testing.T) {
 	h := &harness{}
 	h.announce(mdns.Found{Instance: "VRChat-Client-A", Sender: netip.MustParseAddr("192.168.1.20"), Port: 9000})
 	p := &vrchat{programConfig: &programConfig{Target: Target{URL: vrchatURL}, network: h}}
-	if note := text(p.elsewhere(t.Context())); !strings.HasSuffix(note, "if that machine is yours, set url: udp://192.168.1.20:9000") {
+	if note := text(p.findElsewhere(t.Context())); !strings.HasSuffix(note, "if that machine is yours, set url: udp://192.168.1.20:9000") {
 		t.Errorf("its note is %q", note)
 	}
 	h.announce()
-	if p.elsewhere(t.Context()) == nil {
+	if p.findElsewhere(t.Context()) == nil {
 		t.Error("it is looked for each time")
 	}
 	p.hintUntil = time.Time{}
-	if err := p.elsewhere(t.Context()); err != nil {
+	if err := p.findElsewhere(t.Context()); err != nil {
 		t.Error(err)
 	}
 	p.URL = "udp://192.168.1.7:9000"
 	h.announce(mdns.Found{Instance: "VRChat-Client-A", Sender: netip.MustParseAddr("192.168.1.20"), Port: 9000})
-	if err := p.elsewhere(t.Context()); err != nil {
+	if err := p.findElsewhere(t.Context()); err != nil {
 		t.Errorf("with an address of the owner: %v", err)
 	}
 	for url, valid := range map[string]bool{"find": true, "search": false, "udp://find": false} {

@@ -106,8 +106,8 @@ type link interface {
 	// update shows a scene. previous is the scene of the last call, or the zero Scene.
 	update(ctx context.Context, scene, previous Scene) error
 	// frame shows a gesture, sentence, notification or other frame. It is called for every
-	// frame, before update. If the frame is a notification that it does not send, or that the
-	// program refuses, it returns errNotShown, which does not end the link.
+	// frame, before update. If it does not send a notification, or the program refuses
+	// the frame, it returns errNotShown, which does not end the link.
 	frame(ctx context.Context, f *feed.Frame, scene Scene) error
 	// setMouth opens the mouth; a level of 0 is closed, 1 is wide open.
 	setMouth(ctx context.Context, level float64) error

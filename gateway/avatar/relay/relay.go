@@ -74,7 +74,7 @@ type network interface {
 	// Instance returns the name under which the appliance announces services, and the host on which
 	// further services must listen. announced is false if the appliance announces nothing.
 	Instance() (name, host string, announced bool)
-	// Browse returns the services of a type that others announce, found before ctx ended.
+	// Browse returns the services of a type that others announce, found before ctx ends.
 	Browse(ctx context.Context, kind string) ([]mdns.Found, error)
 }
 
@@ -88,7 +88,8 @@ type Relays struct {
 	running sync.WaitGroup  // counts goroutines of relay.run
 }
 
-// ErrTarget is wrapped by the errors of New, Apply and Check for an invalid target.
+// ErrTarget is wrapped by the errors of New, Apply and Check for an invalid target, unless the key could
+// not be read.
 var ErrTarget = errors.New("not a relay")
 
 // New returns relays to the configured targets. Run connects them.

@@ -28,16 +28,16 @@ import (
 type vrchat struct {
 	*programConfig
 	query     *oscQuery
-	found     string    // latest result of find
-	hint      error     // result of elsewhere
-	hintUntil time.Time // when elsewhere browses again
+	found     string    // latest result of findAddress
+	hint      error     // latest result of findElsewhere
+	hintUntil time.Time // when findElsewhere browses again
 }
 
 const (
 	vrchatURL      = "udp://127.0.0.1:9000"
-	vrchatInstance = "VRChat-Client-" // start of the instance name under which VRChat announces itself
-	// vrchatBrowse is how long to wait for announcements.
-	vrchatBrowse = 3 * time.Second
+	vrchatInstance = "VRChat-Client-" // prefix of the instance name under which VRChat announces itself
+	// vrchatBrowseTimeout is how long to wait for announcements.
+	vrchatBrowseTimeout = 3 * time.Second
 	// vrchatHintEvery is how often Perch looks for VRChat on other machines while none listens on this one.
 	vrchatHintEvery = time.Minute
 )
@@ -92,7 +92,7 @@ func vrchatKind() kind {
 	return k
 }
 
-// newVRChat describes what the relay sends and receives.
+// newVRChat returns the program. Its OSCQuery tree describes the messages that the relay sends and receives.
 func newVRChat(o *programConfig) (program, error) {
 	tree := &oscNode{Path: "/", Description: "what " + o.appliance + " tells VRChat"}
 	tree.add("/avatar", "", oscReceived, "")
@@ -137,13 +137,13 @@ func (p *vrchat) open(ctx context.Context, note func(error)) (link, error) {
 	address := p.URL
 	if address == browseURL {
 		var err error
-		if address, err = p.find(ctx); err != nil {
+		if address, err = p.findAddress(ctx); err != nil {
 			return nil, err
 		}
 	}
 	d, err := openDatagrams(ctx, address, oscMessage(vrchatTyping, oscBool(false)))
 	if err != nil {
-		return nil, cmp.Or(p.elsewhere(ctx), err)
+		return nil, cmp.Or(p.findElsewhere(ctx), err)
 	}
 	l := &vrchatLink{datagrams: d, words: p.words, query: p.query, note: note, isFound: p.URL == browseURL, sent: map[string]oscValue{}}
 	if peer, ok := d.conn.RemoteAddr().(*net.UDPAddr); ok {
@@ -152,9 +152,9 @@ func (p *vrchat) open(ctx context.Context, note func(error)) (link, error) {
 	return l, nil
 }
 
-// find returns the address of the VRChat that is announced on the local network. If several are, it
-// returns the latest result again, or an error.
-func (p *vrchat) find(ctx context.Context) (string, error) {
+// findAddress returns the address of the VRChat that is announced on the local network. If several are
+// announced, it returns the latest result again, or an error if that is not announced.
+func (p *vrchat) findAddress(ctx context.Context) (string, error) {
 	addresses, err := p.browse(ctx)
 	switch {
 	case err != nil:
@@ -169,10 +169,11 @@ func (p *vrchat) find(ctx context.Context) (string, error) {
 	return p.found, nil
 }
 
-// elsewhere returns an error that names the VRChats on other machines, or nil if there are none or the
-// owner has configured an address. It browses once in vrchatHintEvery. Perch sends nothing to those
-// machines: any machine on the network can announce itself as VRChat, and would learn what the agents say.
-func (p *vrchat) elsewhere(ctx context.Context) error {
+// findElsewhere returns an error that names the VRChats on other machines. It returns nil if no other
+// machine announces a VRChat, or if the owner has configured an address. It browses at most once in
+// vrchatHintEvery. Perch sends nothing to those machines: any machine on the network can announce itself
+// as VRChat, and would learn what the agents say.
+func (p *vrchat) findElsewhere(ctx context.Context) error {
 	if p.URL == vrchatURL && time.Now().After(p.hintUntil) {
 		p.hint, p.hintUntil = nil, time.Now().Add(vrchatHintEvery)
 		if addresses, err := p.browse(ctx); err == nil && len(addresses) > 0 {
@@ -183,11 +184,11 @@ func (p *vrchat) elsewhere(ctx context.Context) error {
 	return p.hint
 }
 
-// browse returns the addresses of the VRChats that are announced on the local network, ordered. They
-// are those of the machines that have sent the announcements: VRChat itself names 127.0.0.1 for every
-// machine, and nobody can direct Perch to a machine other than their own.
+// browse returns the addresses of the VRChats that are announced on the local network, in ascending order.
+// An address has the IP address of the machine that has sent the announcement, and not the announced one:
+// every VRChat announces 127.0.0.1, and nobody may direct Perch to somebody else's machine.
 func (p *vrchat) browse(ctx context.Context) (addresses []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, vrchatBrowse)
+	ctx, cancel := context.WithTimeout(ctx, vrchatBrowseTimeout)
 	defer cancel()
 	all, err := p.network.Browse(ctx, mdns.OSC)
 	for _, f := range all {
@@ -205,12 +206,12 @@ func (p *vrchat) browse(ctx context.Context) (addresses []string, err error) {
 // vrchatLink is a link to VRChat.
 type vrchatLink struct {
 	*datagrams
-	words   words
-	sent    map[string]oscValue // latest parameters that were sent, except for gestures and the mouth; key: name
-	chat    chatbox
-	emote   time.Time // when the current gesture began; zero if there is no gesture
-	repeat  time.Time // when everything was last repeated
-	talking float64   // how far the mouth is open, from 0 to 1
+	words  words
+	sent   map[string]oscValue // latest parameters that were sent, except for gestures and the mouth; key: name
+	chat   chatbox
+	emote  time.Time // when the current gesture began; zero if there is no gesture
+	repeat time.Time // when everything was last repeated
+	level  float64   // how far the mouth is open, from 0 to 1
 
 	query    *oscQuery
 	note     func(error) // sets the relay's Status.Note
@@ -315,14 +316,14 @@ func (l *vrchatLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
 }
 
 func (l *vrchatLink) setMouth(_ context.Context, level float64) error {
-	l.talking = hundredths(level)
+	l.level = hundredths(level)
 	return l.send(l.mouth()...)
 }
 
 // mouth returns the message for the mouth, if the words contain a parameter for the mouth.
 func (l *vrchatLink) mouth() (messages []string) {
 	if name := l.words.get("parameter.mouth"); name != "" {
-		messages = append(messages, oscMessage(vrchatParameter+name, oscFloat(l.talking)))
+		messages = append(messages, oscMessage(vrchatParameter+name, oscFloat(l.level)))
 	}
 	return messages
 }
@@ -373,8 +374,8 @@ func (l *vrchatLink) close() {
 	rest := l.parameters(Scene{State: agent.Idle})
 	maps.DeleteFunc(rest, func(_ string, v oscValue) bool { return v.tag == 'T' })
 	messages := append(l.setParameters(rest), oscMessage(vrchatTyping, oscBool(false)))
-	if l.talking > 0 {
-		l.talking = 0
+	if l.level > 0 {
+		l.level = 0
 		messages = append(messages, l.mouth()...)
 	}
 	if !l.emote.IsZero() {

@@ -308,8 +308,8 @@ func (l *vtubeLink) loadModel(ctx context.Context) error {
 	return nil
 }
 
-// show implements modelAPI.
-func (l *vtubeLink) show(ctx context.Context, step vtubeStep) error {
+// runStep implements modelAPI.
+func (l *vtubeLink) runStep(ctx context.Context, step vtubeStep) error {
 	return l.askOptional(ctx, step.request, step.data)
 }
 
