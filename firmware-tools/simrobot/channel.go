@@ -93,7 +93,8 @@ type arrival struct {
 	err    error // reason for the end of the channel; nil for a message
 }
 
-// receive forwards messages until the channel is closed or ctx ends.
+// receive forwards messages until the channel is closed or ctx ends. After StopReading it only waits for
+// the end of ctx.
 func (r *Robot) receive(ctx context.Context, c channel, to chan<- arrival) {
 	for !r.notReading.Load() {
 		isText, data, err := c.Receive()

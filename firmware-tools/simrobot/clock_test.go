@@ -106,7 +106,7 @@ func TestDottyTriesThreeTimesToOpenForAnEvent(t *testing.T) {
 		time.Sleep(time.Hour)
 		<-n.dials
 		n.refuse.Store(2)
-		r.SendEvents(event)
+		r.SendEvent(event)
 		s = n.channel()
 		first := <-n.dials
 		if apart := []time.Duration{(<-n.dials).Sub(first), (<-n.dials).Sub(first)}; apart[0] != 500*time.Millisecond || apart[1] != time.Second {
@@ -118,7 +118,7 @@ func TestDottyTriesThreeTimesToOpenForAnEvent(t *testing.T) {
 		s.hangUp()
 		<-s.closed
 		n.refuse.Store(3)
-		r.SendEvents(event)
+		r.SendEvent(event)
 		time.Sleep(time.Minute)
 		if tries := len(n.dials); tries != 3 {
 			t.Errorf("%d tries, want three and no more", tries)
@@ -142,7 +142,7 @@ func TestForeverLastsUntilContextEnds(t *testing.T) {
 		s.answer(3)
 		s.next(listenAuto)
 		<-s.closed // after the last answer
-		r.SendEvents(xiaozhi.Event{Name: "x", Data: []byte("{}")})
+		r.SendEvent(xiaozhi.Event{Name: "x", Data: []byte("{}")})
 		r.Release()
 		time.Sleep(time.Hour) // stock opens for neither
 		n.refuse.Store(1)

@@ -27,7 +27,7 @@ const (
 // Tap touches the robot's face. A speaking robot asks the server to stop, a listening one
 // hangs up, and an idle one starts to listen.
 //
-// Tap, WakeWord, PressButton, Release and SendEvents may be called from any goroutine. They
+// Tap, WakeWord, PressButton, Release and SendEvent may be called from any goroutine. They
 // queue a command, or drop it if eight commands are queued.
 func (r *Robot) Tap() { r.command(command{do: doTap}) }
 
@@ -44,9 +44,9 @@ func (r *Robot) PressButton() { r.command(command{do: doPress}) }
 // Release releases the button. A listening robot stops listening and waits for the answer.
 func (r *Robot) Release() { r.command(command{do: doRelease}) }
 
-// SendEvents makes the robot send an event. If no channel is open, dotty's firmware opens a
+// SendEvent makes the robot send an event. If no channel is open, dotty's firmware opens a
 // channel, and other firmware does not send the event.
-func (r *Robot) SendEvents(e xiaozhi.Event) {
+func (r *Robot) SendEvent(e xiaozhi.Event) {
 	r.command(command{do: doSense, events: []xiaozhi.Event{e}})
 }
 

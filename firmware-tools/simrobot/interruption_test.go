@@ -161,7 +161,7 @@ func TestButton(t *testing.T) {
 		s.next(`"state":"stop"`)
 		r.Tap() // listens in its default mode
 		s.next(listenAuto)
-		r.SendEvents(xiaozhi.Event{Name: "poked", Data: []byte("{}")})
+		r.SendEvent(xiaozhi.Event{Name: "poked", Data: []byte("{}")})
 		s.next(`"event","name":"poked"`)
 		r.Tap()
 		<-s.closed

@@ -42,7 +42,8 @@ func (m *mic) start(now time.Time) { m.next = now.Add(voice.FrameDuration) }
 // isOpen reports whether the microphone is open.
 func (m *mic) isOpen() bool { return !m.next.IsZero() }
 
-// startSpeech makes the person say a sentence, with silence (lead and tail) around it.
+// startSpeech makes the person say a sentence. lead is the duration of the silence before the sentence,
+// tail of the silence after it.
 func (m *mic) startSpeech(pcm []int16, lead, tail time.Duration) {
 	m.speech = make([]int16, samples(lead), samples(lead)+len(pcm)+samples(tail))
 	m.speech = append(m.speech, pcm...)

@@ -130,8 +130,8 @@ func fetchNotification(ctx context.Context, transport http.RoundTripper, url str
 	}
 }
 
-// notificationInput returns the Go channel to receive packets from, or nil while the player's queue
-// has no room for a packet.
+// notificationInput returns the Go channel to receive packets from. It returns nil if no packet may be
+// received now: no notification is played, its popup sound is not over, or the player's queue is full.
 func (s *session) notificationInput() <-chan notificationPacket {
 	if n := &s.notification; n.cancel == nil || n.ended || len(s.play.queue) >= s.play.size || time.Now().Before(n.popupEnd) {
 		return nil

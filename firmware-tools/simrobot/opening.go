@@ -21,8 +21,8 @@ type opening struct {
 // Error implements error.
 func (*opening) Error() string { return "the robot opens a new channel" }
 
-// usualOpening returns the command with which the robot opens channels by itself: a wake word,
-// an event or a tap, depending on the options.
+// usualOpening returns the command that opens the first channel of the conversation, and each channel in
+// which the conversation goes on: a wake word, an event or a tap, depending on the options.
 func (r *Robot) usualOpening() opening {
 	c := command{do: doTap, events: r.o.Events}
 	switch {

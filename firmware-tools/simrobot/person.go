@@ -10,7 +10,7 @@ import (
 const (
 	breath       = 300 * time.Millisecond // pause of the person before a sentence
 	pressMargin  = 200 * time.Millisecond // silence between the press of the button and the sentence, and before the release
-	quietTimeout = 2 * time.Second        // if Options.Say is empty, the robot hangs up after this time without messages
+	quietTimeout = 2 * time.Second        // if Options.Say is empty, the robot hangs up after this time without a text message
 )
 
 // person is the person who talks to the robot. The person says each sentence after the answer

@@ -93,8 +93,8 @@ type Options struct {
 	dial func(ctx context.Context, url string, h http.Header) (channel, error)
 }
 
-// Robot is a simulated robot. Only Tap, WakeWord, PressButton, Release, SendEvents and
-// StopReading may be called from other goroutines than the robot's own.
+// Robot is a simulated robot. Only Tap, WakeWord, PressButton, Release, SendEvent and StopReading may
+// be called from goroutines other than the one that runs the robot.
 type Robot struct {
 	o          Options
 	id         device.ID
@@ -220,7 +220,7 @@ var (
 	ErrMQTT = errors.New("the bootstrap selects MQTT, but has no endpoint for it")
 	// ErrTransport is wrapped by the error of CheckIn if the bootstrap does not select
 	// Options.Transport.
-	ErrTransport = errors.New("the appliance selects another transport; to change it, run perch robot set ROBOT transport=mqtt")
+	ErrTransport = errors.New("the appliance selects another transport; perch robot set ROBOT transport=websocket or transport=mqtt changes it")
 	// ErrHello is wrapped by the error of Talk if the server sends no hello within 10 s.
 	ErrHello = errors.New("no hello from the server within 10 s")
 	// ErrUnanswered is wrapped by the error of Talk if a sentence gets no spoken answer.

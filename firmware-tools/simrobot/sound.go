@@ -76,10 +76,10 @@ func (s *sound) receive(conn net.Conn) {
 		}
 		datagram := append([]byte(nil), buffer[:n]...)
 		s.mu.Lock()
-		delay, lost := s.network.fate(s.randIn)
+		delay, lost := s.network.drawDelay(s.randIn)
 		s.mu.Unlock()
 		if !lost {
-			s.later(delay, func() { s.handleDatagram(datagram) })
+			s.callAfter(delay, func() { s.handleDatagram(datagram) })
 		}
 	}
 }
@@ -109,11 +109,11 @@ func (s *sound) send(a xiaozhi.Audio) {
 	}
 	s.sent++
 	datagram := s.out.Append(nil, xiaozhi.Datagram{Sequence: s.sent, Audio: a})
-	delay, lost := s.network.fate(s.randOut)
+	delay, lost := s.network.drawDelay(s.randOut)
 	if lost {
 		return
 	}
-	s.later(delay, func() {
+	s.callAfter(delay, func() {
 		s.mu.Lock()
 		conn := s.conn
 		s.mu.Unlock()
@@ -121,8 +121,8 @@ func (s *sound) send(a xiaozhi.Audio) {
 	})
 }
 
-// fate decides at random what happens to a datagram.
-func (n Network) fate(r *rand.Rand) (delay time.Duration, lost bool) {
+// drawDelay decides at random whether a datagram is lost, and for how long it is delayed otherwise.
+func (n Network) drawDelay(r *rand.Rand) (delay time.Duration, lost bool) {
 	if n.Loss == 0 && n.Reorder == 0 && n.Jitter == 0 {
 		return 0, false
 	}
@@ -138,8 +138,8 @@ func (n Network) fate(r *rand.Rand) (delay time.Duration, lost bool) {
 	return delay, false
 }
 
-// later calls f after a delay, or directly if the delay is 0.
-func (s *sound) later(delay time.Duration, f func()) {
+// callAfter calls f after a delay on another goroutine, or directly if the delay is 0.
+func (s *sound) callAfter(delay time.Duration, f func()) {
 	if delay == 0 {
 		f()
 		return

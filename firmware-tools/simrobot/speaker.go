@@ -18,9 +18,9 @@ type speaker struct {
 // maxRecording is the maximum length of a recording in samples: half an hour at 24 kHz.
 const maxRecording = 30 * 60 * 24000
 
-// play plays a frame, starting at the given time. rate is in Hz. In a recording the gap since the
-// previous frame is filled with silence; it leaves out a frame whose rate is not the first frame's
-// and one that starts after maxRecording.
+// play plays a frame, starting at the given time. rate is in Hz. A recording fills the gap since the
+// previous frame with silence. It omits frames whose rate differs from the first frame's rate, and frames
+// that start after maxRecording.
 func (s *speaker) play(at time.Time, rate int, f frame) {
 	if s.output != nil {
 		s.output(rate, f.pcm)

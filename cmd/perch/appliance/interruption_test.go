@@ -150,7 +150,7 @@ func TestPermissions(t *testing.T) {
 	}
 	touch := func(h *appliancetest.Appliance, r *simrobot.Robot, _ agent.Question) {
 		waittest.For(h.T, "a touch is an answer, once the question can be heard", func() bool {
-			r.SendEvents(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
+			r.SendEvent(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")})
 			return len(h.Talk.Questions()) == 0
 		})
 	}

@@ -256,7 +256,7 @@ func (h *Appliance) StartCompanion(o simrobot.Options) *Robot {
 
 // SendSensorEvent sends an event of the robot's sensors. data is JSON.
 func (r *Robot) SendSensorEvent(name, data string) {
-	r.SendEvents(xiaozhi.Event{Name: name, Data: []byte(data)})
+	r.SendEvent(xiaozhi.Event{Name: name, Data: []byte(data)})
 }
 
 // Entered matches observations that the robot enters a state.
