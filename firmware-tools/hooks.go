@@ -244,7 +244,7 @@ func (f *hooksFlags) file(agent codingAgent) (string, error) {
 }
 
 // hookMark is the text of a shell comment at the end of each hook that this program writes into
-// the settings. It tells these hooks from the user's.
+// the settings. It distinguishes these hooks from the user's.
 const hookMark = "by=perch-tools"
 
 // block returns an object with a group of hooks for each event of the agent. The hooks run this

@@ -78,7 +78,8 @@ func sendHook(ctx context.Context, f *hooksFlags, args []string, stdin io.Reader
 }
 
 // withoutContent returns the input of a hook, reduced to the fields that the appliance needs to
-// show a state or the call of a tool. Prompts and the content of files are not among them.
+// show a state or the call of a tool. Prompts and the content of files are not among them. If the
+// turn has ended with an error of the model's API, it changes the event Stop to StopFailure.
 func withoutContent(body []byte) []byte {
 	var whole map[string]json.RawMessage
 	if json.Unmarshal(body, &whole) != nil {

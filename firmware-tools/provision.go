@@ -98,8 +98,8 @@ func (f *provisionFlags) check() (err error) {
 	return nil
 }
 
-// readPassword reads a Wi-Fi password from a file. It rejects passwords of more than 63
-// characters, which overflow a buffer of the robot.
+// readPassword reads a Wi-Fi password from a file. A password has 8 to 63 bytes: a longer one would
+// overflow a buffer of the robot.
 func readPassword(name string) (string, error) {
 	text, err := readUpTo(name, 1024)
 	if err != nil {

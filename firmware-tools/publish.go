@@ -34,8 +34,8 @@ type rollout struct {
 	Auto    bool     `json:"auto"`
 }
 
-// published is the JSON output about a published image.
-type published struct {
+// jsonPublished is the JSON output about a published image.
+type jsonPublished struct {
 	Project string   `json:"project"`
 	Version string   `json:"version"`
 	Boards  []string `json:"boards"`
@@ -85,7 +85,7 @@ func (f *publishFlags) publish(ctx context.Context, file string, stdout, stderr 
 	if err := f.upload(ctx, file, i.Size, query, stderr, "firmware"); err != nil {
 		return err
 	}
-	result := published{Project: i.App.Project, Version: i.App.Version, Boards: f.boards, SHA256: sha256}
+	result := jsonPublished{Project: i.App.Project, Version: i.App.Version, Boards: f.boards, SHA256: sha256}
 	if !f.json {
 		fmt.Fprintf(stdout, "published %s %s for %s\nsha256 %s\n", result.Project, result.Version, strings.Join(f.boards, ", "), sha256)
 	}

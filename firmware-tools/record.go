@@ -76,7 +76,7 @@ func (f *recordFlags) record(ctx context.Context, robot string, stdout io.Writer
 // itself is not limited.
 const startTimeout = 10 * time.Second
 
-// copyUntil copies a stream until the stream ends or ctx is done. Neither of the two is an error.
+// copyUntil copies a stream until the stream ends or ctx is done. In both cases it returns nil.
 func copyUntil(ctx context.Context, to io.Writer, from io.Reader) error {
 	if _, err := io.Copy(to, from); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("the recording broke off: %w", err)

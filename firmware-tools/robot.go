@@ -65,7 +65,7 @@ func robotCommand(name string, f *robotFlags) *cobra.Command {
 	s.BoolVar(&o.Asleep, "asleep", false, "do not open a channel: only receive messages by MQTT, until interrupted")
 	s.Float64Var(&f.network.Loss, "loss", 0, "`FRACTION` of the audio datagrams (with MQTT) that are lost, such as 0.05")
 	s.Float64Var(&f.network.Reorder, "reorder", 0, "`FRACTION` of the audio datagrams that are delayed by 75 ms")
-	s.DurationVar(&f.network.Jitter, "jitter", 0, "maximum random delay of the other audio datagrams, a `TIME`")
+	s.DurationVar(&f.network.Jitter, "jitter", 0, "maximum random delay of each audio datagram, a `TIME`")
 	s.DurationVar(&f.network.Rebind, "rebind", 0, "`TIME` after which the robot sends from another port")
 	s.BoolVar(&o.Stay, "stay", false, "stay connected after the last answer")
 	s.StringVar(&o.Firmware, "firmware", "2.2.4", "`"+strings.Join(simrobot.Firmwares(), "|")+"`: the firmware to simulate")

@@ -53,7 +53,7 @@ func allRuns() []run {
 			{"size of the program's file", "BenchmarkMemory", "MB-file", "MB", maximum, 30, file},
 		}},
 		{program, "^BenchmarkTalk$", "1x", slices.Concat(startRows("100", 120, 65), startRows("200", 250, 75),
-			paced("1"), paced("10"), paced("50"), paced("100"))},
+			processorRows("1"), processorRows("10"), processorRows("50"), processorRows("100"))},
 		{program, "^BenchmarkAnswer$", "10x", []row{
 			{"text to first audio, engines that answer at once, p50", "BenchmarkAnswer/at-once", added, "ms", maximum, 6,
 				"the first packet waits 14 ms, because a robot empties its queue when it begins to speak"},
@@ -96,9 +96,9 @@ func allRuns() []run {
 	}
 }
 
-// paced returns the row for Perch's processor time while a number of robots talk, divided by the
+// processorRows returns the row for Perch's processor time while a number of robots talk, divided by the
 // time that libopus, the sound codec, needs alone.
-func paced(robots string) []row {
+func processorRows(robots string) []row {
 	return []row{{"processor time with " + robots + " talking ÷ libopus alone", "BenchmarkTalk/" + robots, "x-bare-opus-cpu", "×", maximum, 1.15,
 		"libopus now encodes the sound as music, and takes less than half of the time that it took when this goal was set"}}
 }

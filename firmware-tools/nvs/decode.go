@@ -63,7 +63,7 @@ func (d *decoder) reportDamage(format string, values ...any) {
 	d.damaged = append(d.damaged, fmt.Sprintf(format, values...))
 }
 
-// findPages finds the pages with entries, and sorts them by age.
+// findPages finds the pages with entries, and sorts them, oldest first.
 func (d *decoder) findPages(image []byte) error {
 	damaged := 0
 	for n := range len(image) / PageSize {

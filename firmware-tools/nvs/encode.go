@@ -82,7 +82,7 @@ func (e *encoder) ensureRoom(entries int) error {
 // writeRecord writes a record in as many entries as needed.
 func (e *encoder) writeRecord(r record) error {
 	switch {
-	case r.raw != nil: // an unknown type
+	case r.raw != nil:
 		if err := e.ensureRoom(spanOf(len(r.raw))); err != nil {
 			return err
 		}

@@ -22,9 +22,9 @@ const (
 	PageSize  = 4096
 	MinSize   = 3 * PageSize // ESP-IDF opens a smaller partition for reading only
 	MaxSize   = 1 << 20
-	MaxKey    = 15   // characters in a key or in the name of a namespace
-	MaxString = 3999 // bytes in a string, without the final zero
-	MaxBlob   = 508000
+	MaxKey    = 15     // characters in a key or in the name of a namespace
+	MaxString = 3999   // bytes in a string, without the final zero
+	MaxBlob   = 508000 // bytes in a blob
 
 	pageEntries   = 126 // entries on a page
 	entrySize     = 32
@@ -45,7 +45,7 @@ var (
 
 // Item is a value with its namespace and its key.
 type Item struct {
-	Namespace string // empty if the name is lost; the firmware does not find the item then
+	Namespace string // empty if the partition lacks the namespace's name; the firmware then does not find the item
 	Key       string
 	Value     Value
 }
@@ -63,7 +63,7 @@ type record struct {
 	namespace byte
 	key       string
 	value     Value
-	raw       []byte // encoded entries of an item of an unknown type; nil for other items
+	raw       []byte // encoded entries of an item that Value cannot represent; nil for other items
 }
 
 // namespaceTable is the number of the namespace whose records define the other namespaces.

@@ -69,8 +69,8 @@ func (t Type) size() int { return int(t & 0x0F) }
 // isSigned reports whether an integer type is signed.
 func (t Type) isSigned() bool { return t&0x10 != 0 }
 
-// Value is a value as it is stored. Data holds a number in little-endian order, or a string
-// without the final zero.
+// Value is a value as it is stored. Data holds a number in little-endian order, a string without the
+// final zero, or a blob.
 type Value struct {
 	Type Type
 	Data []byte
