@@ -3,8 +3,8 @@
 //	go run ./packaging/arrows [-v] [-most 15] ./gateway/robot ...
 //
 // An arrow is a pair of files: the first uses a function, method, field, type, constant
-// or variable that the second declares. The command sorts the files so that as few arrows as
-// possible point from an earlier file to a later one. Such upward arrows belong to cycles.
+// or variable that the second declares. The command sorts the files so that few arrows point
+// from an earlier file to a later one. Such upward arrows belong to cycles.
 //
 // For each package the command prints the number of arrows, the number of upward arrows, the
 // number of imported packages of this module, and the type with the most methods. With -v it

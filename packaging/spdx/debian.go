@@ -58,9 +58,9 @@ func (d *document) addPackage(root string, fields map[string]string) error {
 	case err != nil:
 		return err
 	case isOurs(name):
-		p.Declared = "MIT" // addModules adds the modules in it
+		p.Declared = "MIT" // addModules adds the modules in this package
 	default:
-		p.Declared = d.declared(name, string(copyright))
+		p.Declared = d.declaredLicences(name, string(copyright))
 	}
 	vendor := "debian"
 	if isOurs(name) {
@@ -104,9 +104,9 @@ func readInRoot(root, name string) ([]byte, error) {
 	return nil, fmt.Errorf("%s leads to a loop of symbolic links", name)
 }
 
-// declared returns the SPDX expression for the licences in a Debian copyright file. It adds the
-// texts of licences that are not in SPDX's list to the document.
-func (d *document) declared(name, copyright string) string {
+// declaredLicences returns the SPDX expression for the licences in a Debian copyright file. It adds the
+// texts of licences that expression does not know to the document.
+func (d *document) declaredLicences(name, copyright string) string {
 	if !strings.HasPrefix(copyright, "Format:") {
 		return d.customLicence(name, "", copyright)
 	}
@@ -140,8 +140,8 @@ func (d *document) declared(name, copyright string) string {
 	return joinAnd(licences)
 }
 
-// customLicence returns a reference to a licence that is not in SPDX's list, and adds the text of
-// the licence to the document. name is the package or module, and short the name of the licence.
+// customLicence returns a reference to a licence whose SPDX name is unknown, and adds the text of the
+// licence to the document. name is the package or module, and short the name of the licence, or "".
 func (d *document) customLicence(name, short, content string) string {
 	id := "LicenseRef-" + identifier(strings.TrimSuffix(name+"-"+short, "-"))
 	if !slices.ContainsFunc(d.Texts, func(t text) bool { return t.ID == id }) {

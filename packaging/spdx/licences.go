@@ -19,7 +19,7 @@ var spdxNames = map[string]string{
 var gnu = regexp.MustCompile(`^(a?gpl|lgpl)-v?([0-9])(\.[0-9])?(\+|-or-later|-only)?$`)
 
 // expression converts Debian's name of one or more licences to an SPDX expression. It returns
-// false if a licence is not in SPDX's list, or if the name contains both "and" and "or".
+// false if it does not know one of the licences, or if the name contains both "and" and "or".
 func expression(debian string) (string, bool) {
 	for _, operator := range [][2]string{{" or ", " OR "}, {" and ", " AND "}} {
 		if parts := strings.Split(debian, operator[0]); len(parts) > 1 {

@@ -101,7 +101,7 @@ type relationship struct {
 	To   string `json:"relatedSpdxElement"`
 }
 
-// text is the text of a licence that is not in SPDX's list.
+// text is the text of a licence whose SPDX name is unknown.
 type text struct {
 	ID   string `json:"licenseId"`
 	Text string `json:"extractedText"`

@@ -86,7 +86,7 @@ func sections(copyright string) map[string]string {
 }
 
 // moduleLicences returns the SPDX expression for the licences of a module, given their text. If it
-// recognizes none of them, it adds the text to the document, with idPart as a part of its ID.
+// recognizes no licence, it adds the text to the document; idPart becomes a part of the text's ID.
 func (d *document) moduleLicences(idPart, text string) string {
 	licences := recognize(text)
 	switch {

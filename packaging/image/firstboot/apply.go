@@ -27,11 +27,11 @@ func (m machine) hostname(name string) error {
 	if name == "" {
 		return nil
 	}
-	return errors.Join(m.SetHostname(name), m.setting("name", name))
+	return errors.Join(m.SetHostname(name), m.setConfigKey("name", name))
 }
 
-// setting sets a key of Perch's configuration, unless the owner has already set that key.
-func (m machine) setting(key, value string) error {
+// setConfigKey sets a key of Perch's configuration, unless the owner has already set that key.
+func (m machine) setConfigKey(key, value string) error {
 	const file = "etc/perch/perch.yaml"
 	text, err := os.ReadFile(filepath.Join(m.Root, file))
 	if err != nil {

@@ -105,7 +105,7 @@ const (
 	responseDelay = 3 * time.Second
 )
 
-// run checks the network and acts until ctx ends. uptime is the time since the start of the
+// run checks the network at intervals, and acts on the result, until ctx ends. uptime is the time since the start of the
 // machine.
 func (p *portal) run(ctx context.Context, uptime time.Duration) {
 	p.state = initialState(uptime)

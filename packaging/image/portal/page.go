@@ -201,10 +201,10 @@ type option struct {
 
 // view is the data of the page's template.
 type view struct {
-	W                                  *language.Words
+	W                                  *language.Words // texts of the page
 	Nonce, Token, AccessPoint, Problem string
-	Heard                              []option
-	Network, SSID, Name, Speaks        string
+	Heard                              []option // networks in range
+	Network, SSID, Name, Speaks        string   // values of the form's fields; Speaks is the appliance's language
 	Countries                          template.HTML
 	Languages                          []choice
 	Taken                              string // network in the form that was just accepted, or empty
