@@ -1,6 +1,8 @@
 package web_test
 
 import (
+	"encoding/json"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,8 +12,10 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"perch/cmd/perch/appliancetest"
+	"perch/cmd/perch/datadir"
 	"perch/device"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 )
 
 // seeAdoption: a robot that waits is adopted by a click.
@@ -47,11 +51,73 @@ func seeTwoClients(t *testing.T, c *chromium) {
 	for _, text := range []string{"192.168.1.66", "a-stranger", "192.168.1.40", "the-robot"} {
 		b.says("[data-test=waiting-"+guest+"]", text)
 	}
+	b.sees("[data-test=waiting-" + guest + "] >>> [data-test=refuse]")
 	b.axe("two clients of a robot")
 	b.click("[data-test=waiting-" + guest + "] [data-test='adopt-client-the-robot']")
 	b.sees("[data-test=robot-" + guest + "]")
 	if robot, err := h.Robots.Get(guest); err != nil || robot.Client != device.NewClient("the-robot") || !robot.Adopted() {
 		t.Errorf("adopted is %+v (%v)", robot, err)
+	}
+}
+
+// seeRestored: a backup holds no codes. After it is restored on another machine, robots that waited are not called
+// contested, and each is refused or adopted by a click. Of an adopted robot, another device that claims to be it is refused.
+func seeRestored(t *testing.T, c *chromium) {
+	cfg := appliancetest.Config()
+	cfg.Adoption = "code"
+	h := appliancetest.Start(t, cfg, t.TempDir())
+	const otherMAC, other = "A0:B1:C2:D3:E4:02", "a0b1c2d3e402"
+	checkIn := func(mac, client string) (code string) {
+		t.Helper()
+		var boot struct{ Activation struct{ Code string } }
+		_, text := h.Request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", mac, "Client-Id", client)
+		must.Succeed(t, json.Unmarshal([]byte(text), &boot))
+		return boot.Activation.Code
+	}
+	h.Adopt(kitchenMAC)
+	if old := checkIn(guestMAC, "the-guest"); old == "" || checkIn(otherMAC, "the-other") == "" {
+		t.Fatal("they get no codes")
+	}
+	_, backup := h.Owner(http.MethodGet, "/api/v1/backup", "")
+	h.Stop()
+	data := t.TempDir()
+	_, _, err := datadir.Archive(data, "dev", slog.New(slog.DiscardHandler)).Restore(t.Context(), strings.NewReader(backup))
+	must.Succeed(t, err)
+
+	h = appliancetest.Start(t, cfg, data)
+	b := c.visit(t, h, "")
+	canChoose := func(id string) {
+		t.Helper()
+		card := "[data-test=waiting-" + id + "] >>> "
+		b.says(card+"p", "new here")
+		b.sees(card + "[data-test=adopt]")
+		b.sees(card + "[data-test=refuse]")
+		b.lacks(card + "[data-test=code]")
+	}
+	canChoose(guest)
+	canChoose(other)
+	b.says("[data-test=waiting-"+guest+"]", checkIn(guestMAC, "the-guest")) // the code on its screen
+	canChoose(guest)
+	b.click("[data-test=waiting-" + guest + "] >>> [data-test=adopt]")
+	b.click("[data-test=unnamed]")
+	b.sees("[data-test=robot-" + guest + "]")
+	b.click("[data-test=waiting-" + other + "] >>> [data-test=refuse]")
+	b.click("[data-test=note] [data-test=close]")
+	h.Eventually("it is refused", func() bool { return listed(h, "/api/v1/devices") == 2 })
+
+	for range 2 { // it tries again
+		checkIn(kitchenMAC, "a-stranger")
+		b.says("[data-test=waiting-"+kitchen+"]", "Another device")
+		b.axe("another device that claims to be a robot")
+		b.click("[data-test=waiting-" + kitchen + "] >>> [data-test=refuse]")
+		b.says("[data-test=note]", "The other device was refused.")
+		b.click("[data-test=note] [data-test=close]")
+		h.Eventually("its owner has refused the other", func() bool {
+			robot, err := h.Robots.Get(kitchen)
+			return err == nil && robot.Adopted() && robot.Claim == nil
+		})
+		b.lacks("[data-test=waiting-" + kitchen + "]")
+		b.sees("[data-test=robot-" + kitchen + "]")
 	}
 }
 

@@ -3,6 +3,7 @@ package web_test
 import (
 	"errors"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -391,6 +392,9 @@ func seeFirstRobot(t *testing.T, c *chromium) {
 	b.fill("[data-test=robot-name]", "Beep")
 	b.click("[data-test=named]")
 	b.says("[data-test=here]", "Beep is here")
+	h.Request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", kitchenMAC, "Client-Id", "a-stranger")
+	b.click("[data-test=waiting-" + kitchen + "] >>> [data-test=refuse]")
+	b.lacks("[data-test=waiting-" + kitchen + "]")
 	b.click("[data-test=next]")
 	b.step("talk")
 	b.says("main", "Wake Beep first")
@@ -418,6 +422,9 @@ func seeNewName(t *testing.T, c *chromium) {
 	b.open(h.LocalURL() + "#/first")
 	b.skipTo("robot")
 	b.says("p-point", "perch.local")
+	const code = `see.one("p-point >>> svg path").getAttribute("d")`
+	b.sees("p-point >>> svg path")
+	before := value[string](b, code)
 	b.backTo("name")
 	b.fill("main >>> [data-test=name]", "nest")
 	b.says("main", "nest.local and no longer perch.local")
@@ -432,6 +439,7 @@ func seeNewName(t *testing.T, c *chromium) {
 	h.Again()
 	b.sees("[data-phase=back]")
 	b.says("p-point", "nest.local")
+	b.until(code + " !== " + quote(before)) // and its QR code
 }
 
 // TestPageLeaves: a page whose own address ends with a new name does not wait for it, from the first steps and from

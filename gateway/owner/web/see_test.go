@@ -25,6 +25,7 @@ func TestPage(t *testing.T) {
 		"a tab is closed":       seeTab,
 		"away":                  seeOffline,
 		"targets":               seeTargets,
+		"a restored house":      seeRestored,
 		"added by hand":         seeAddByHand,
 		"a robot":               seeRobot,
 		"what is spoken":        seeSpeech,

@@ -26,6 +26,11 @@ export interface Question {
 const kinds = ["notification", "notification_changed", "asked", "answered", "robot_seen", "robot_adopted", "robot_renamed", "robot_forgotten", "missed", "changed"];
 const together = 300; // ms; events within this time cause a single load
 
+// waits reports whether a robot waits for its owner's decision.
+export function waits(d: Device): boolean {
+  return (!d.adopted || d.claimed === true) && isHere(d);
+}
+
 // Wants fires "change" when what wants a person has changed.
 class Wants extends EventTarget {
   devices: Device[] = [];
@@ -47,7 +52,7 @@ class Wants extends EventTarget {
 
   // waiting are the robots that wait for adoption, and those whose place another device claims.
   get waiting(): Device[] {
-    return this.devices.filter((d) => (!d.adopted || d.claimed) && isHere(d) && !this.hidden.has(d.id));
+    return this.devices.filter((d) => waits(d) && !this.hidden.has(d.id));
   }
 
   get count(): number {
@@ -76,8 +81,6 @@ class Wants extends EventTarget {
     this.devices = devices;
     this.allNotices = notices ?? [];
     this.allQuestions = questions ?? [];
-    const known = new Set([...devices, ...this.allNotices].map((one) => one.id));
-    this.hidden = new Set([...this.hidden].filter((id) => known.has(id)));
     this.dispatchEvent(new Event("change"));
   }
 

@@ -9,13 +9,14 @@ import { devices, nameOf, type Device } from "../lib/robots.js";
 import { type Said } from "../lib/said.js";
 import { keep, kept } from "../lib/store.js";
 import { View, sentence, type Wish } from "../lib/view.js";
+import { waits } from "../lib/wants.js";
 import { catalogue, known, language, languageName, languages, locale, setLanguage, type Language } from "../lib/words.js";
 import { list } from "./list.js";
 import { leaves, moved, moves, nextMove, restarted, started, type Move } from "./restart.js";
 import { below, faulty, isSet, type Fault, type Key, type Shown } from "./settings.types.js";
 import { done, isReal, reached } from "./first.place.js";
 import "./home.point.js";
-import "./home.waiting.js";
+import { refuse, refused } from "./home.waiting.js";
 import "./robot.name.js";
 
 const say = catalogue("first");
@@ -398,7 +399,7 @@ export class First extends View {
 
   private waiting() {
     const wish = (e: CustomEvent<Wish>) => void this.act(e.detail.work, e.detail.done());
-    return html`<div class="stack" @wish=${wish}>${this.robots.filter((d) => !d.adopted || d.claimed).map((d) => html`<p-waiting plain .device=${d}></p-waiting>`)}</div>`;
+    return html`<div class="stack" @wish=${wish}>${this.robots.filter(waits).map((d) => html`<p-waiting plain .device=${d} @refuse=${() => void this.act(() => refuse(d), refused(d))}></p-waiting>`)}</div>`;
   }
 
   private askRobot() {

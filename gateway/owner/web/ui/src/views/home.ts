@@ -13,7 +13,7 @@ import { View, type Wish } from "../lib/view.js";
 import { ago, allWords, catalogue, clock, locale } from "../lib/words.js";
 import "./home.card.js";
 import "./home.countdown.js";
-import "./home.waiting.js";
+import { refuse, refused } from "./home.waiting.js";
 import { toneOf } from "./home.words.js";
 import { isUnfinished } from "./first.place.js";
 import { webLink } from "./link.js";
@@ -114,9 +114,11 @@ export class HomeView extends View {
   }
 
   // dealt hides something at once and does the work when it cannot be undone any more.
-  private dealt(ids: string[], text: string, work: (id: string) => Promise<unknown>): void {
+  private dealt<T extends { id: string }>(list: T[], text: string, work: (one: T) => Promise<unknown>): void {
+    const ids = list.map((one) => one.id);
     wants.hide(ids);
-    this.undoable(text, () => Promise.all(ids.map(work)), () => wants.hide(ids, false));
+    const show = () => wants.hide(ids, false);
+    this.undoable(text, () => Promise.all(list.map(work)).then(() => wants.load().catch(() => undefined)).then(show), show);
   }
 
   protected content() {
@@ -173,7 +175,7 @@ export class HomeView extends View {
   }
 
   private refuse(list: Device[]): void {
-    this.dealt(list.map((d) => d.id), list.length === 1 ? say("refusedOne", { name: nameOf(list[0]!) }) : say("refusedAll", { n: list.length }), (id) => send("DELETE", `api/v1/devices/${encodeURIComponent(id)}`));
+    this.dealt(list, list.length === 1 ? refused(list[0]!) : say("refusedAll", { n: list.length }), refuse);
   }
 
   private told(urgent: boolean) {
@@ -186,7 +188,7 @@ export class HomeView extends View {
   }
 
   private ack(list: Notice[]): void {
-    this.dealt(list.map((n) => n.id), say("acked", { n: list.length }), (id) => send("POST", `api/v1/notifications/${encodeURIComponent(id)}/ack`));
+    this.dealt(list, say("acked", { n: list.length }), (n) => send("POST", `api/v1/notifications/${encodeURIComponent(n.id)}/ack`));
   }
 
   private notice(n: Notice) {

@@ -11,6 +11,18 @@ import { catalogue, clock } from "../lib/words.js";
 
 const say = catalogue("home");
 
+// refuse refuses a robot that waits, or the other devices that claim to be an adopted robot.
+export function refuse(d: Device): Promise<unknown> {
+  if (!d.claimed) return send("DELETE", `api/v1/devices/${encodeURIComponent(d.id)}`);
+  const own = d.claimants?.find((c) => c.bound);
+  return send("POST", "api/v1/adopt", { robot: d.id, client: own?.client || own?.address });
+}
+
+// refused returns what the owner is told when a robot is refused.
+export function refused(d: Device): string {
+  return say(d.claimed ? "refusedOther" : "refusedOne", { name: nameOf(d) });
+}
+
 export class Waiting extends Spoken {
   static properties = { device: { attribute: false }, busy: { type: Boolean }, plain: { type: Boolean } };
   declare device: Device;
@@ -43,7 +55,11 @@ export class Waiting extends Spoken {
     if (yes) this.adopt({ robot: this.device.id, replace: true });
   }
 
-  private readonly refuse = () => this.dispatchEvent(new Event("refuse"));
+  private refuse() {
+    const { claimed } = this.device;
+    return html`<p-button kind="quiet" data-test="refuse" label=${claimed ? nothing : say("refuseOne", { name: nameOf(this.device) })} @click=${() => this.dispatchEvent(new Event("refuse"))}>
+      ${say(claimed ? "refuseOther" : "refuse")}</p-button>`;
+  }
 
   // choice renders one of several clients, which the owner may adopt.
   private choice(c: Claimant) {
@@ -65,11 +81,9 @@ export class Waiting extends Spoken {
             <form @submit=${this.byCode}><p-field label=${say("code")}><input inputmode="numeric" autocomplete="one-time-code" required maxlength="12" data-test="code"></p-field>
               <p-button kind="main" type="submit" data-test="adopt-code" ?busy=${this.busy}>${say("adopt")}</p-button></form>
             ${several.filter((c) => !(d.claimed && c.bound)).map((c) => this.choice(c))}
-            ${d.claimed && several.length === 2 ? html`<div><p-button data-test="replace" @click=${this.replace}>${say("letIn")}</p-button></div>` : nothing}`
+            <div class="row">${this.refuse()}${d.claimed && several.length === 2 ? html`<p-button data-test="replace" @click=${this.replace}>${say("letIn")}</p-button>` : nothing}</div>`
         : html`<p>${say("waits")}</p><div class="row"><span class="code grow" aria-label=${d.code ? say("shows", { code: d.code }) : nothing} role="text">${d.code}</span>
-            <p-button kind="quiet" data-test="refuse" label=${say("refuseOne", { name: nameOf(d) })} @click=${this.refuse}>${say("refuse")}</p-button>
-            <p-button kind="main" data-test="adopt" ?busy=${this.busy} @click=${() => this.adopt({ robot: d.id })}>${say("adopt")}</p-button></div>`}
-      ${contested ? html`<div><p-button kind="quiet" data-test="refuse" label=${say("refuseOne", { name: nameOf(d) })} @click=${this.refuse}>${say("refuse")}</p-button></div>` : nothing}
+            ${this.refuse()}<p-button kind="main" data-test="adopt" ?busy=${this.busy} @click=${() => this.adopt({ robot: d.id })}>${say("adopt")}</p-button></div>`}
     </article>`;
   }
 }
