@@ -63,7 +63,7 @@ func (r *target) client() (*client, error) {
 	}
 	path, err := r.socket()
 	if err != nil {
-		return nil, r.explainNoneRuns(context.Background(), err) // systemctl gets at most five seconds
+		return nil, r.explainNotRunning(context.Background(), err) // systemctl gets at most five seconds
 	}
 	return socketClient(path), nil
 }
@@ -76,9 +76,9 @@ func socketClient(path string) *client {
 	return &client{base: "http://perch", http: &http.Client{Timeout: requestTimeout, Transport: &http.Transport{DialContext: dial}}}
 }
 
-// explainNoneRuns returns err. If err says that no appliance runs (doctor.ErrNoneRuns) and Perch is
+// explainNotRunning returns err. If err says that no appliance runs (doctor.ErrNotRunning) and Perch is
 // installed as a systemd service, the result also says what state the service is in.
-func (r *target) explainNoneRuns(ctx context.Context, err error) error {
+func (r *target) explainNotRunning(ctx context.Context, err error) error {
 	unitProperties := r.unitProperties
 	if unitProperties == nil {
 		if _, statErr := os.Stat("/run/systemd/system"); statErr != nil {
@@ -87,17 +87,17 @@ func (r *target) explainNoneRuns(ctx context.Context, err error) error {
 		unitProperties = doctor.UnitProperties
 	}
 	text, unitErr := unitProperties(ctx)
-	if !errors.Is(err, doctor.ErrNoneRuns) || unitErr != nil || strings.Contains(text, "LoadState=not-found") ||
+	if !errors.Is(err, doctor.ErrNotRunning) || unitErr != nil || strings.Contains(text, "LoadState=not-found") ||
 		strings.Contains(text, "ActiveState=active\n") {
 		return err
 	}
 	switch note, fault := doctor.UnitCondition(text); {
 	case fault != nil:
-		return fmt.Errorf("%w: %w", doctor.ErrNoneRuns, fault)
+		return fmt.Errorf("%w: %w", doctor.ErrNotRunning, fault)
 	case strings.Contains(text, "ActiveState=activating"):
-		return fmt.Errorf("%w yet: %s; try again in a moment", doctor.ErrNoneRuns, note)
+		return fmt.Errorf("%w yet: %s; try again in a moment", doctor.ErrNotRunning, note)
 	}
-	return fmt.Errorf("%w: the service perch is stopped; sudo systemctl start perch", doctor.ErrNoneRuns)
+	return fmt.Errorf("%w: the service perch is stopped; sudo systemctl start perch", doctor.ErrNotRunning)
 }
 
 // baseURL adds a missing scheme to a URL, and removes a slash at the end: perch.local:8003/ becomes
@@ -110,7 +110,7 @@ func baseURL(url string) string {
 }
 
 // socket returns the path of the socket of the appliance on this machine. Its error may wrap
-// doctor.ErrNoneRuns.
+// doctor.ErrNotRunning.
 func (r *target) socket() (string, error) {
 	candidates := []string{filepath.Join(config.SystemRun, "perch.sock"), filepath.Join(config.Data(r.data), "perch.sock")}
 	if r.data != "" {
@@ -127,7 +127,7 @@ func (r *target) socket() (string, error) {
 	}
 	return "",
 		fmt.Errorf(
-			"%w (there is no %s); start one with perch serve, or name one with --url; if it is a service, systemctl status perch says why it does not run", doctor.ErrNoneRuns, strings.Join(candidates, " and no "))
+			"%w (there is no %s); start one with perch serve, or name one with --url; if it is a service, systemctl status perch says why it does not run", doctor.ErrNotRunning, strings.Join(candidates, " and no "))
 }
 
 // running returns a client of the appliance. Its result running is false if no appliance runs on this
@@ -135,7 +135,7 @@ func (r *target) socket() (string, error) {
 func (r *target) running(ctx context.Context) (c *client, running bool, err error) {
 	if r.url == "" {
 		path, err := r.socket()
-		if errors.Is(err, doctor.ErrNoneRuns) {
+		if errors.Is(err, doctor.ErrNotRunning) {
 			return nil, false, nil
 		}
 		if err != nil {
@@ -177,7 +177,7 @@ func (r *target) token() (token, from string, err error) {
 func (c *client) tokenRefused() error {
 	const right = "on the machine with the service, sudo cat /var/lib/perch/admin-token shows the right one; without the service it is the file admin-token in the folder named with --data"
 	if c.token == "" {
-		return fmt.Errorf("the appliance at %s wants its admin token: --token-file FILE, or PERCH_TOKEN; %s", c.base, right)
+		return fmt.Errorf("the appliance at %s requires its admin token: --token-file FILE, or PERCH_TOKEN; %s", c.base, right)
 	}
 	return fmt.Errorf("the appliance at %s refuses the token in %s; %s", c.base, c.tokenFrom, right)
 }
@@ -205,7 +205,7 @@ func (c *client) call(ctx context.Context, method, path string, body, into any) 
 		return nil
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("the response is not the appliance's: %w", err)
+		return fmt.Errorf("decode the response of the appliance: %w", err)
 	}
 	return nil
 }

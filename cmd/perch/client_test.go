@@ -75,8 +75,8 @@ func TestStateOfTheServiceIsSaid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := target{data: t.TempDir(), unitProperties: c.withAppliance}
 			_, none := r.socket()
-			err := r.explainNoneRuns(t.Context(), none)
-			if !errors.Is(err, doctor.ErrNoneRuns) {
+			err := r.explainNotRunning(t.Context(), none)
+			if !errors.Is(err, doctor.ErrNotRunning) {
 				t.Errorf("it is %v", err)
 			}
 			for _, word := range append(c.says, "no appliance runs here") {

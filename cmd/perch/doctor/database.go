@@ -64,7 +64,7 @@ func copyDatabase(path string, expectRecords bool) (*databaseCopy, error) {
 		err = errors.Join(err, to.Close())
 	}
 	aside, _ := filepath.Glob(path + ".damaged-*")
-	for _, name := range aside { // empty stand-ins for damaged files that were put aside, because the store reports such files
+	for _, name := range aside { // the store reports damaged files that were put aside, so empty files take their place here
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, filepath.Base(name)), nil, 0o600))
 	}
 	if err == nil {

@@ -46,7 +46,7 @@ func (d *Examination) Examine(ctx context.Context) {
 func (d *Examination) checkAppliance(ctx context.Context) {
 	c, err := d.Connect(d.named)
 	switch {
-	case errors.Is(err, ErrNoneRuns):
+	case errors.Is(err, ErrNotRunning):
 		d.add("appliance", nil, "is not running; the lines of this report say what would work if it were started")
 		return
 	case err != nil:
@@ -83,7 +83,7 @@ func (d *Examination) checkAppliance(ctx context.Context) {
 func (d *Examination) settledStatus(ctx context.Context, c APIClient) (status admin.Status, err error) {
 	const settleTime, pause = 10 * time.Second, 500 * time.Millisecond
 	for range settleTime / pause {
-		status = admin.Status{} // the decoder leaves out what a response lacks
+		status = admin.Status{} // the decoder does not reset fields that the response lacks
 		err = c.Get(ctx, "/api/v1/status", &status)
 		if err != nil || d.now().Sub(status.Started) > settleTime || !slices.ContainsFunc(status.Parts, func(p admin.Part) bool { return !p.OK }) {
 			break

@@ -53,7 +53,7 @@ type socketClient struct{ http.Client }
 func connect(data string) (APIClient, error) {
 	path := filepath.Join(data, "perch.sock")
 	if _, err := os.Stat(path); err != nil {
-		return nil, ErrNoneRuns
+		return nil, ErrNotRunning
 	}
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)

@@ -70,8 +70,9 @@ func (d *Examination) checkEngines(ctx context.Context) {
 // recognizers are tried with the speech of a synthesizer.
 var engineLists = []string{"synthesizer", "recognizer", "brain", "deep", "tools"}
 
-// addTrial adds the result of a trial. limits is what an engine that works cannot do, or nil. If the trial
-// works although the running appliance reports that the engine has failed, the finding contains both.
+// addTrial adds the result of a trial: err if it failed, or else note. limits says what a working engine
+// cannot do; it may be nil. If the trial works although the running appliance reports that the engine has
+// failed, the finding contains both.
 func (d *Examination) addTrial(part string, err, limits error, note string) {
 	if err != nil {
 		d.add(part, err, "")
@@ -87,7 +88,7 @@ func (d *Examination) addTrial(part string, err, limits error, note string) {
 	d.Findings = append(d.Findings, finding{Ok: true, warn: limits != nil || i >= 0, Part: part, Note: note})
 }
 
-// noTimers is an empty table of timers, in which nothing may be stored.
+// noTimers is an empty table of timers. Methods other than All panic.
 type noTimers struct{ store.Records[agent.Timer] }
 
 func (noTimers) All() iter.Seq2[string, agent.Timer] { return func(func(string, agent.Timer) bool) {} }
@@ -164,7 +165,8 @@ func (t *trial) run(ctx context.Context, n *engines.Engine) {
 	}
 }
 
-// otherLanguage tries a synthesizer that does not support the household's language in other languages.
+// otherLanguage tries a synthesizer that does not support the household's language in other languages. It
+// returns a note about the first language that works; speaks is false if no language works.
 func (t *trial) otherLanguage(ctx context.Context, n *engines.Engine) (note string, speaks bool) {
 	for _, tag := range language.All() {
 		spoken := t.spoken // restored below: recognizers need a sample in the household's language

@@ -56,8 +56,8 @@ type APIClient interface {
 	Get(ctx context.Context, path string, into any) error
 }
 
-// ErrNoneRuns reports that no appliance has a socket on this machine.
-var ErrNoneRuns = errors.New("no appliance runs here")
+// ErrNotRunning reports that no appliance has a socket on this machine.
+var ErrNotRunning = errors.New("no appliance runs here")
 
 // Options says what an Examination examines.
 type Options struct {
@@ -67,7 +67,7 @@ type Options struct {
 	Version string    // version of this program
 	Built   time.Time // when this program was built
 	// Connect returns a client of the appliance that runs on a data directory; "" stands for the
-	// service's data directory. If no appliance runs there, Connect returns ErrNoneRuns.
+	// service's data directory. If no appliance runs there, Connect returns ErrNotRunning.
 	Connect func(data string) (APIClient, error)
 }
 

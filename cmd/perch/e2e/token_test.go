@@ -113,7 +113,7 @@ func TestARefusedToken(t *testing.T) {
 	t.Setenv("PERCH_TOKEN", "")
 	for line, words := range map[string][]string{
 		"robot list --url " + h.URL("") + " --token-file " + file: {"refuses the token in " + file},
-		"robot list --url " + h.URL(""):                           {"wants its admin token", "--token-file FILE"},
+		"robot list --url " + h.URL(""):                           {"requires its admin token", "--token-file FILE"},
 	} {
 		out := bare(t, line, 1)
 		for _, word := range append(words, h.URL(""), "sudo cat /var/lib/perch/admin-token", "on the machine with the service") {
