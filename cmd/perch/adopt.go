@@ -21,7 +21,7 @@ func robotAdoptCommand() *cobra.Command {
 			perch robot adopt a0b1c2d3e4f5 --replace`,
 		RunE: func(c *cobra.Command, args []string) error {
 			var before, d deviceLine
-			_ = r.call(c, http.MethodGet, robotPath(args[0]), nil, &before) // fails for a code, which names no robot that is adopted
+			_ = r.call(c, http.MethodGet, robotPath(args[0]), nil, &before) // fails for a code; only a robot that is not adopted shows one
 			body := map[string]any{"robot": args[0], "client": client, "replace": replace}
 			return r.callAndPrint(c, http.MethodPost, "/api/v1/adopt", body, &d, func(out io.Writer) {
 				if !d.Adopted {
@@ -32,7 +32,7 @@ func robotAdoptCommand() *cobra.Command {
 					fmt.Fprintf(out, "%s was adopted already\n", d.ID)
 					return
 				}
-				fmt.Fprintf(out, "%s is adopted; one that waits goes on within seconds, any other with its next talk\n", d.ID)
+				fmt.Fprintf(out, "%s is adopted. A robot that waits to be adopted continues within seconds, any other when it next talks.\n", d.ID)
 			})
 		},
 	})
@@ -52,7 +52,7 @@ func robotForgetCommand() *cobra.Command {
 			perch robot forget --strangers`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if strangers != (len(args) == 0) {
-				return command.Usagef("it takes a robot, or --strangers")
+				return command.Usagef("name a robot, or use --strangers, not both")
 			}
 			result := struct {
 				Forgotten int `json:"forgotten"`

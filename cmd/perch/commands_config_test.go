@@ -100,21 +100,21 @@ func TestCheckConfigNamesWhatItSkips(t *testing.T) {
 	}
 }
 
-// TestEffect: a change says what of it is in effect, and does not take earlier ones for its own.
-func TestEffect(t *testing.T) {
-	const restart = "it takes effect after a restart: sudo systemctl restart perch"
+// TestSetSaysWhatNeedsARestart checks that a change is not reported as waiting because of earlier changes.
+func TestSetSaysWhatNeedsARestart(t *testing.T) {
+	const restart = " takes effect after a restart: sudo systemctl restart perch"
 	const earlier = "\nearlier changes that take effect after a restart (sudo systemctl restart perch): "
 	for _, c := range []struct {
 		key     string
 		waiting []string
 		want    string
 	}{
-		{"name", []string{"name"}, restart},
-		{"name", []string{"listen", "name"}, restart + earlier + "listen"},
-		{"speech.silence", []string{"listen", "name"}, "it is in effect" + earlier + "listen, name"},
-		{"relays.0.url", []string{"relays"}, restart},
+		{"name", []string{"name"}, "name" + restart},
+		{"name", []string{"listen", "name"}, "name" + restart + earlier + "listen"},
+		{"speech.silence", []string{"listen", "name"}, "speech.silence is in effect" + earlier + "listen, name"},
+		{"relays.0.url", []string{"relays"}, "relays.0.url" + restart},
 	} {
-		if got := effect(c.key, c.waiting); got != c.want {
+		if got := effectText(c.key, c.waiting); got != c.want {
 			t.Errorf("%s: %q", c.key, got)
 		}
 	}

@@ -41,7 +41,7 @@ func doctorCommand() *cobra.Command {
 	c := f.output.register(f.settings.register(&cobra.Command{
 		Use:   "doctor",
 		Short: "Print what works, and the cause and cure of what does not",
-		Long: `It queries the running appliance, or examines the machine itself if none runs. Exit codes: 0 everything works,
+		Long: `The command queries the running appliance. If no appliance runs, it examines the machine itself. Exit codes: 0 everything works,
 1 something does not work, 2 the configuration has faults.`,
 		Example: `perch doctor
 			sudo perch doctor --show-secrets`,
@@ -93,9 +93,10 @@ func (s *settings) findings(ctx context.Context) ([]admin.Finding, error) {
 	return d.Items(), ctx.Err()
 }
 
-// examine returns the completed examination of the installation that these flags name. The caller must
-// close it. If the configuration has faults, examine returns them as well; if the configuration cannot be
-// read, the examination is nil.
+// examine examines the installation that the flags in s name. data is the data directory to examine, or
+// "" for the service's; connect returns a client of the appliance that runs on it. The caller must close
+// the examination. If the configuration has faults, examine returns them as the error, too. If the
+// configuration cannot be read, the examination is nil.
 func (s *settings) examine(ctx context.Context, data string, connect func(string) (doctor.APIClient, error)) (*doctor.Examination, error) {
 	loaded, err := s.load()
 	var faults config.Faults

@@ -65,6 +65,6 @@ func relayTryCommand() *cobra.Command {
 			return r.streamAndPrint(c, http.MethodPost, path)
 		},
 	})
-	c.Flags().DurationVar(&interval, "each", 1500*time.Millisecond, "how long each of them is shown")
+	c.Flags().DurationVar(&interval, "each", 1500*time.Millisecond, "how long each state, face and gesture is shown")
 	return c
 }

@@ -33,8 +33,9 @@ func restoreCommand() *cobra.Command {
 	return c
 }
 
-// restore sends a backup to the running appliance. If no appliance runs, it writes the backup into the
-// data directory directly.
+// restore sends the backup in the file name, or on standard input if name is "-", to the running appliance,
+// which applies it at its next start. If no appliance runs, restore writes the backup into the data
+// directory directly.
 func (r *target) restore(c *cobra.Command, name string, restart bool) error {
 	file, size := os.Stdin, int64(0)
 	if name != "-" {
@@ -90,7 +91,7 @@ func (c *client) sendBackup(ctx context.Context, file io.Reader, restart bool) (
 	}
 	defer response.Body.Close()
 	if err := json.NewDecoder(io.LimitReader(response.Body, limit.Answer)).Decode(&staged); err != nil {
-		return staged, fmt.Errorf("the response is not the appliance's: %w", err)
+		return staged, fmt.Errorf("decode the response of the appliance: %w", err)
 	}
 	return staged, nil
 }
@@ -100,7 +101,7 @@ func writeStaged(out io.Writer, s admin.Restored) {
 	fmt.Fprintf(out, "checked and staged: made %s by Perch %s on appliance %s\n%s", s.Created.Local().Format(time.DateTime), s.Perch,
 		s.Appliance, s.Next)
 	if !s.Restarting {
-		fmt.Fprint(out, ": perch restore --restart does both, sudo systemctl restart perch does it now")
+		fmt.Fprint(out, ": sudo systemctl restart perch (perch restore --restart restarts by itself)")
 	}
 	fmt.Fprintln(out)
 }

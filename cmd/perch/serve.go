@@ -25,7 +25,7 @@ func serveCommand() *cobra.Command {
 	c := s.register(&cobra.Command{
 		Use:   "serve",
 		Short: "Run the appliance",
-		Long:  "It runs without a configuration, too. Exit codes: 0 stopped, 1 failed, 2 wrong usage or configuration.",
+		Long:  "The appliance needs no configuration file. Exit codes: 0 stopped, 1 failed, 2 wrong usage or configuration.",
 		Example: `perch serve
 			perch serve --config perch.yaml --data data --log-level debug`,
 		RunE: func(c *cobra.Command, _ []string) error { return serve(c.Context(), s, newDatabase, c.OutOrStdout()) },

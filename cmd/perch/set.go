@@ -21,7 +21,7 @@ func setCommand() *cobra.Command {
 	return s.register(&cobra.Command{
 		Use:   "set KEY VALUE",
 		Short: "Set a key of the configuration; VALUE is written as in the file, - reads it from standard input",
-		Long: "The value is written into settings.yaml in the data directory and overrides that in the configuration file, which is never changed. " +
+		Long: "The value is written into settings.yaml in the data directory and overrides the value in the configuration file, which is never changed. " +
 			"A wrong value is refused. The command prints which keys take effect only after a restart.",
 		Example: `perch set speech.silence 700ms
 			perch set brains.0.model qwen3:4b
@@ -95,23 +95,24 @@ func (s *setting) change(c *cobra.Command, key string, value any) error {
 	return s.print(c, changes, func(out io.Writer) {
 		switch {
 		case !running:
-			fmt.Fprintln(out, "it takes effect at the next start")
+			fmt.Fprintf(out, "%s takes effect at the next start\n", key)
 		case changes.Restart:
-			fmt.Fprintln(out, effect(key, changes.Keys))
+			fmt.Fprintln(out, effectText(key, changes.Keys))
 		default:
-			fmt.Fprintln(out, "it is in effect")
+			fmt.Fprintf(out, "%s is in effect\n", key)
 		}
 	})
 }
 
-// effect returns whether a changed key is in effect, and how the keys that wait for a restart come into effect.
-func effect(key string, waiting []string) string {
+// effectText returns sentences that say whether the changed key is in effect, and which earlier changes need a
+// restart. waiting holds all keys that need a restart, and may contain key.
+func effectText(key string, waiting []string) string {
 	others := slices.DeleteFunc(slices.Clone(waiting), func(k string) bool {
 		return k == key || strings.HasPrefix(key, k+".") || strings.HasPrefix(k, key+".")
 	})
-	text := "it is in effect"
+	text := key + " is in effect"
 	if len(others) < len(waiting) {
-		text = "it takes effect after a restart: sudo systemctl restart perch"
+		text = key + " takes effect after a restart: sudo systemctl restart perch"
 	}
 	if len(others) > 0 {
 		text += "\nearlier changes that take effect after a restart (sudo systemctl restart perch): " + strings.Join(others, ", ")

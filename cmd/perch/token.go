@@ -15,7 +15,7 @@ import (
 	"perch/plain"
 )
 
-// writeToken prints what an owner enters in a client.
+// writeToken prints the address, the token and the IDs that an owner enters in a robot or another client.
 func writeToken(out io.Writer, t admin.Token) {
 	fmt.Fprintf(out, "address    %s\ntoken      %s\nDevice-Id  %s\nClient-Id  %s\n", plain.Text(t.Address), plain.Text(t.Token), plain.Text(t.DeviceID),
 		cmp.Or(plain.Text(t.ClientID), "(leave it empty)"))
@@ -35,7 +35,7 @@ Stack-chan. It is adopted at once. In a terminal the command also draws address 
 			body := map[string]string{"name": strings.Join(args, " ")}
 			err := r.callAndPrint(c, http.MethodPost, "/api/v1/devices", body, &t, func(out io.Writer) {
 				writeToken(out, t)
-				fmt.Fprintf(out, "If the robot wants no Device-Id and Client-Id, or has its own, that is as good. perch robot forget %s voids the token.\n",
+				fmt.Fprintf(out, "A robot that has no fields for Device-Id and Client-Id, or sends its own, can connect, too. perch robot forget %s voids the token.\n",
 					plain.Text(string(t.Robot)))
 			})
 			f, isFile := c.OutOrStdout().(*os.File)

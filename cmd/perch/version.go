@@ -10,7 +10,7 @@ import (
 	"perch/voice"
 )
 
-// The linker sets these; see the Makefile.
+// The linker sets these variables; see the Makefile.
 var (
 	version = "dev"
 	commit  = ""

@@ -67,9 +67,9 @@ func (a *Backups) Restore(ctx context.Context, body io.Reader, restart bool) (ad
 	m = m.Plain()
 	a.dir.Log.Warn("a backup is staged; the next start replaces all data by it", "made", m.Created, "version", m.Perch)
 	restored := admin.Restored{Created: m.Created, Perch: m.Perch, Appliance: m.Appliance, Schema: m.Schema, Files: len(m.Files),
-		Bytes: m.Bytes(), Restarting: restart, Next: "restart to apply; what changes until then is not kept"}
+		Bytes: m.Bytes(), Restarting: restart, Next: "restart to apply the backup; changes until then are lost"}
 	if restart {
-		restored.Next = "it restarts to apply"
+		restored.Next = "the appliance restarts to apply the backup"
 		a.restart()
 	}
 	return restored, nil

@@ -73,7 +73,7 @@ func TestBackupAndRestore(t *testing.T) {
 	h.remember("the cat is gone")
 	h.Admin(http.MethodDelete, "/api/v1/firmware/"+kept, "{}", nil)
 	gone := h.publishImage("2.0.0")
-	h.byNetwork("restore --restart "+file, exitDone, "restarts to apply")
+	h.byNetwork("restore --restart "+file, exitDone, "restarts to apply the backup")
 	if err := h.Wait(); !errors.Is(err, appliance.ErrRestart) {
 		t.Errorf("it ends with %v", err)
 	}
