@@ -44,7 +44,7 @@ func (e overlayEditor) set(key string, value any) (map[string]any, error) {
 	case value == nil:
 		return e.tree, nil
 	case !isSection:
-		return e.tree, errors.New("it holds other keys, such as {key: value}")
+		return e.tree, errors.New("this key contains other keys; write {KEY: VALUE}")
 	default:
 		for _, below := range slices.Sorted(maps.Keys(section)) {
 			if e.tree, err = e.set(key+"."+below, section[below]); err != nil {
@@ -54,7 +54,7 @@ func (e overlayEditor) set(key string, value any) (map[string]any, error) {
 		return e.tree, nil
 	}
 	if k.By != "" && (value != nil || inList) {
-		return e.tree, fmt.Errorf("%s sets it, and comes before the settings; change it there", k.By)
+		return e.tree, fmt.Errorf("%s sets this key and overrides the settings; change it there", k.By)
 	}
 	if inList {
 		listPath, rest := strings.Split(list.Key, "."), strings.Split(strings.TrimPrefix(key, list.Key+"."), ".")
@@ -92,7 +92,7 @@ func (e overlayEditor) current(list Key) any {
 }
 
 // errListChanged is the error for a change that is based on an earlier version of a list.
-var errListChanged = errors.New("the list was changed meanwhile, and is not touched; look at it and try again")
+var errListChanged = errors.New("the list has changed since you opened it, so nothing was saved; open it again, and repeat your change")
 
 // keepEntries returns a list of engines whose entries {from: N, kind: KIND, of: LENGTH} are replaced by entry N of
 // the current list, which must have this kind and length. Clients need not know the secrets of entries that they
@@ -147,8 +147,8 @@ func valueAt(tree any, path []string) any {
 	return tree
 }
 
-// withValue returns a copy of tree with a value at a path, or without that path and without sections that
-// become empty if the value is nil.
+// withValue returns a copy of tree with a value at a path. If the value is nil, the copy lacks the path and
+// the sections that become empty.
 func withValue(tree any, path []string, value any) (any, error) {
 	if len(path) == 0 {
 		return value, nil

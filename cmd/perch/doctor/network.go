@@ -188,15 +188,15 @@ func (d *Examination) checkMQTT(ctx context.Context) {
 	if err == nil {
 		err = mirror.Probe(ctx)
 	}
-	note := "the broker lets us in"
+	note := "the broker accepts the connection"
 	if m.Broker == config.EmbeddedBroker {
 		note = fmt.Sprintf("%s is free for the embedded broker", m.Listen)
 	}
 	d.add("mqtt", err, note)
 }
 
-// identity returns the ID of the appliance that owns the data directory. The probe of a broker needs it
-// to recognize the appliance's own messages.
+// identity returns the ID of the appliance that owns the data directory, or "00000000" if the ID is unknown.
+// The probe of a broker needs it to recognize the appliance's own messages.
 func (d *Examination) identity() string {
 	if d.store != nil {
 		if id, found, err := store.NewTable[string](d.store.DB, "appliance").Get("id"); err == nil && found {

@@ -154,7 +154,7 @@ func TestAnAppOfHomeAssistant(t *testing.T) {
 			t.Errorf("%s: %+v", part, tried)
 		}
 	}
-	p.eventually("home assistant", func(one partOf) bool { return strings.HasSuffix(one.Note, "was told of mqtt and wyoming") })
+	p.eventually("home assistant", func(one partOf) bool { return strings.HasSuffix(one.Note, "knows its services mqtt and wyoming") })
 	password := must.Value(os.ReadFile(filepath.Join(data, "mqtt-password")))(t)
 	told := s.Announced()
 	host, port, _ := net.SplitHostPort(mqtt)
@@ -349,7 +349,7 @@ func TestAnAppWithABadSupervisor(t *testing.T) {
 	p.eventually("mqtt", func(one partOf) bool { return strings.Contains(one.Note, "an answer that is too long") })
 	s.Answer(nil)
 	p.eventually("mqtt", func(one partOf) bool { return one.OK && strings.HasPrefix(one.Note, "is the broker itself") })
-	p.eventually("home assistant", func(one partOf) bool { return strings.Contains(one.Note, "was told of mqtt and wyoming") })
+	p.eventually("home assistant", func(one partOf) bool { return strings.Contains(one.Note, "knows its services mqtt and wyoming") })
 	p.stop()
 }
 

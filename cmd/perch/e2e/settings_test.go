@@ -273,7 +273,7 @@ func TestAConfigurationWithFaultsIsNotWritten(t *testing.T) {
 	}
 	set := map[string]any{"mqtt.broker": "embedded", "listen": []string{":1"}, "robots.keep_turns": "many", "no.such": 1}
 	_, body = refused(t, p.ask(ctx, "PUT", "/api/v1/config", map[string]any{"set": set}, nil))
-	for _, says := range []string{"PERCH_MQTT_BROKER sets it", "--listen sets it", "there is no such key"} {
+	for _, says := range []string{"PERCH_MQTT_BROKER sets this key", "--listen sets this key", "there is no such key"} {
 		if !slices.ContainsFunc(body.Faults, func(f config.Fault) bool { return strings.Contains(f.Message, says) }) {
 			t.Errorf("no fault says %q: %+v", says, body.Faults)
 		}

@@ -1,6 +1,6 @@
-// Package hassapp integrates Perch with Home Assistant when the Supervisor runs it as an app. The
-// package asks for the MQTT broker and the administrators, announces the appliance's services to
-// Home Assistant, and restores the backups of the app.
+// Package hassapp integrates Perch with Home Assistant when the Supervisor runs Perch as an app. The
+// package asks the Supervisor for the MQTT broker and Home Assistant for its administrators, announces
+// the appliance's services to Home Assistant, and restores the backups of the app.
 package hassapp
 
 import (
@@ -255,9 +255,9 @@ func (a *App) Condition() health.Part {
 		return part.Saying(strings.ReplaceAll(a.cause.Error(), "\n", "; "))
 	}
 	if len(a.announced) == 0 {
-		return part.Saying("runs this as its app; nothing is announced to it")
+		return part.Saying("runs Perch as its app; no service is announced to it")
 	}
-	return part.Saying("runs this as its app, and was told of " + strings.Join(a.announced, " and "))
+	return part.Saying("runs Perch as its app, and knows its services " + strings.Join(a.announced, " and "))
 }
 
 // backupFile is the backup in the data directory that the app writes before Home Assistant copies

@@ -32,7 +32,7 @@ func OpenRobots(c *config.Config, log *slog.Logger) *Robots {
 	if err := r.open(c, log); err != nil {
 		r.Close()
 		log.Warn("robots cannot connect by MQTT", "err", err)
-		return &Robots{condition: health.Part{Name: "robots-mqtt", Note: fmt.Sprintf("%v; until then robots use their WebSockets", err)}}
+		return &Robots{condition: health.Part{Name: "robots-mqtt", Note: fmt.Sprintf("%v; robots connect over WebSockets instead", err)}}
 	}
 	r.condition = r.condition.Saying(fmt.Sprintf("listens on %s", r.listeners[0].Addr()))
 	return r
