@@ -26,7 +26,8 @@ func (s *settings) register(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// flags returns the flags with which another command finds the same appliance.
+// flags returns the flags --config and --data, each after a space, with which another command finds the same
+// appliance.
 func (s *settings) flags() (flags string) {
 	if s.config != "" {
 		flags += " --config " + config.ShellWord(s.config)
@@ -37,7 +38,7 @@ func (s *settings) flags() (flags string) {
 	return flags
 }
 
-// load loads the configuration and overrides it with the flags.
+// load loads the configuration, overrides it with the flags, and checks the result.
 func (s *settings) load() (config.Config, error) {
 	source := s.source()
 	c, err := source.Load()
@@ -48,7 +49,7 @@ func (s *settings) load() (config.Config, error) {
 	return c, source.Recheck(&c)
 }
 
-// apply overrides the configuration with the flags.
+// apply overrides keys of c with the flags that are set.
 func (s *settings) apply(c *config.Config) {
 	if len(s.listen) > 0 {
 		c.Listen = s.listen
@@ -70,7 +71,7 @@ func (s *settings) overlay() *config.Overlay {
 		}
 	}
 	return &config.Overlay{Source: s.source(), Data: config.Data(s.data), Fixed: fixed, Flags: s.apply,
-		Judge: engines.CheckRecognizers}
+		SlowCheck: engines.CheckRecognizers}
 }
 
 // source returns the files and the environment that the configuration is read from.

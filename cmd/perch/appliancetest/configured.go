@@ -45,7 +45,7 @@ func configured(t *testing.T, file, data string) *Appliance {
 	c := must.Value(from.Load())(t)
 	var h *Appliance
 	h = Start(t, c, data, func(o *appliance.Options) {
-		o.Overlay = &config.Overlay{Source: from, Data: data, Judge: engines.CheckRecognizers}
+		o.Overlay = &config.Overlay{Source: from, Data: data, SlowCheck: engines.CheckRecognizers}
 		o.Doctor = func(ctx context.Context) ([]admin.Finding, error) {
 			d := doctor.New(doctor.Options{Config: &c, File: file, Data: data, Version: "dev", Built: o.Built,
 				Connect: h.Connect})

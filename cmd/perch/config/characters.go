@@ -16,7 +16,7 @@ import (
 // ResolvedCharacter is a character whose voice and brain are engines of this appliance.
 type ResolvedCharacter struct {
 	agent.Persona
-	First   string   // name of the brain that is tried first; empty for the household's order
+	First   string   // name of the brain that is tried first; empty for the household's order, manifest.None for no brain
 	Remarks []string // sentences for the owner, such as about a wish of the manifest that this appliance cannot fulfil
 }
 
@@ -62,9 +62,8 @@ func (c *Config) resolveVoice(character *ResolvedCharacter, v manifest.Voice, re
 	character.Voice = v.ID
 }
 
-// resolveBrain sets the brain that is tried first: a brain of the manifest's provider with the
-// manifest's model, or else the first brain of that provider. For a manifest that wants no brain it is
-// manifest.None.
+// resolveBrain sets character.First to a brain of the manifest's provider with the manifest's model, or
+// else to the first brain of that provider. If the manifest wants no brain, First is manifest.None.
 func (c *Config) resolveBrain(character *ResolvedCharacter, b manifest.Brain, remark func(string, ...any)) {
 	if b.Provider == manifest.None {
 		character.First = manifest.None

@@ -18,7 +18,7 @@ import (
 // checker collects the faults of a configuration. It records where each key was set. Its maps are indexed
 // by the paths of configuration keys, such as "speech.recognizers.0.kind".
 type checker struct {
-	file    string   // path of the owner's file
+	file    string   // path of the owner's file; in a checker that overlayWith makes, the path of its file
 	overlay string   // path of the overlay; may be ""
 	service *Account // the user who must be able to read the configured files; nil for the user of this process
 	found   Faults
@@ -64,8 +64,7 @@ func (k *checker) locate(path string, err error) Fault {
 	return f
 }
 
-// fileFault returns a fault in the line of the owner's file with a number, or in the whole file if number
-// is 0.
+// fileFault returns a fault in a line of k.file, or in the whole file if number is 0.
 func (k *checker) fileFault(number int, err error) Fault {
 	return k.atLine(fault(err), line{k.file, number})
 }
@@ -213,6 +212,6 @@ func (k *checker) key(path, value, file string) {
 	}
 }
 
-// minKeyLength is the minimum length of an access key. It need not be longer, since the number of
-// attempts to guess a key is limited.
+// minKeyLength is the minimum length of an access key, in bytes. Keys need not be longer, since the number
+// of attempts to guess a key is limited.
 const minKeyLength = 8

@@ -15,7 +15,7 @@ import (
 	"perch/driver"
 )
 
-// clientVariables are read by the commands that connect to a running appliance. They are not keys of
+// clientVariables lists variables for the commands that connect to a running appliance. They set no keys of
 // the configuration.
 var clientVariables = []string{"PERCH_URL", "PERCH_TOKEN"}
 

@@ -77,7 +77,7 @@ func (f Faults) Error() string {
 // ExitCode returns the exit code of the program: 2, as for wrong usage.
 func (Faults) ExitCode() int { return 2 }
 
-// markOverlay sets the field overlay of each fault. path is the path of the overlay, or empty if there is none.
+// markOverlay sets the field overlay of each fault. path is the path of the overlay; it may be empty.
 func (f Faults) markOverlay(path string) {
 	for i := range f {
 		f[i].overlay = path != "" && f[i].file == path

@@ -20,14 +20,14 @@ import (
 const OverlayFile = "settings.yaml"
 
 // overlayHead is the comment at the beginning of the overlay.
-const overlayHead = `# Settings that were changed on the page, with perch set or by the API. They come before
-# those of the configuration file. Perch writes this file; perch unset KEY gives a key back.
+const overlayHead = `# Settings that were changed on the page, with perch set or by the API. They override
+# the configuration file. Perch writes this file; perch unset KEY removes a setting.
 `
 
 // maxChanges is the maximum number of keys that are changed at once.
 const maxChanges = 200
 
-// Applier is the running appliance, which can adopt another configuration.
+// Applier is the running appliance, which can change to another configuration.
 type Applier interface {
 	// Apply applies c as far as possible without a restart. It returns the keys that take effect only
 	// after a restart. If it returns an error, it has changed nothing.
@@ -38,16 +38,16 @@ type Applier interface {
 // file Source.Overlay, never into the owner's file. An Overlay is safe for concurrent use.
 type Overlay struct {
 	Source
-	Data    string                // the data directory
-	Fixed   map[string]string     // maps keys to the command-line flags that set them
-	Flags   func(*Config)         // applies the flags; may be nil
-	Judge   func(c *Config) error // makes slower checks if a configuration has no faults; may be nil
-	Applier Applier               // nil if no appliance runs
+	Data      string                // the data directory
+	Fixed     map[string]string     // maps keys to the command-line flags that set them
+	Flags     func(*Config)         // applies the flags; may be nil
+	SlowCheck func(c *Config) error // makes slower checks if a configuration has no faults; may be nil
+	Applier   Applier               // nil if no appliance runs
 
 	mu      sync.Mutex
 	started *Config         // the configuration at the start; nil if no appliance runs
 	applied *Config         // the configuration that Applier has applied last
-	waiting map[string]bool // keys that take effect after a restart if they differ from started
+	waiting map[string]bool // keys that Applier could not apply without a restart
 }
 
 // Shown is the configuration as the owner sees it.
@@ -106,8 +106,8 @@ func (o *Overlay) checkTexts(text, overlay []byte) checkedConfig {
 		c.found = nil
 		err = check(c.checker, &c.config, isApp(o.Environ))
 	}
-	if err == nil && o.Judge != nil {
-		err = o.Judge(&c.config)
+	if err == nil && o.SlowCheck != nil {
+		err = o.SlowCheck(&c.config)
 	}
 	if err != nil && !errors.As(err, &c.faults) {
 		c.faults = Faults{fault(err)}
