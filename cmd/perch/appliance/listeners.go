@@ -30,8 +30,8 @@ func (a *Appliance) openListeners(c *config.Config) (err error) {
 	a.network = network.New(network.Options{Name: c.Name, ID: a.ID, Version: a.options.Version, PublicURL: c.PublicURL,
 		MDNS: c.MDNS.Enabled, Interfaces: c.MDNS.Interfaces, Listen: a.Listeners.At(listener.Network), Local: a.Listeners.At(listener.Local),
 		Wyoming: a.WyomingAddr, Page: c.Web.Enabled, Log: a.Log})
-	if a.Listeners.House != nil {
-		a.Listeners.House.OpenAgain(a.Log)
+	if a.Listeners.HTTPS != nil {
+		a.Listeners.HTTPS.Reopen(a.Log)
 	}
 	if a.homeAssistant, err = hassapp.Open(a.Identity.Table); err != nil {
 		return err

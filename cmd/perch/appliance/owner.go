@@ -24,7 +24,7 @@ func (a *Appliance) newOwner(c *config.Config) error {
 		Verify: func() (any, error) { return a.Agents.Diary.Verify() },
 		Turns:  func(n int) any { return a.Records.Turns(n) }, Week: func(robot device.ID) any { return a.Owned.Days.Week(robot) }, Parts: a.Parts, Unheard: func() []string { return a.Config().Unheard() }, Counters: counters, Gauges: gauges, Firmware: a.Firmware,
 		Refused: a.ota.Refused, ForgetRefused: a.ota.ForgetRefused, Find: a.network.Search,
-		RobotURL: func() string { // with an IP address: the community's firmware sends its token to no name
+		RobotURL: func() string { // the last URL has an IP address; the community's firmware sends its token to no host name
 			urls := append([]string{a.Listeners.URL()}, a.network.URLs()...)
 			return urls[len(urls)-1]
 		},
@@ -48,14 +48,14 @@ func (a *Appliance) newOwner(c *config.Config) error {
 		return err
 	}
 	p := access.Parts{
-		Open:        a.admin.OpenRoutes,
-		Owner:       []access.Mount{a.admin.Routes, a.metrics.Routes},
-		Robots:      []access.Mount{a.ota.Routes, a.Talk.Routes},
-		TurnAway:    a.ota.TurnAway,
-		Bridge:      a.bridge.Routes,
-		BridgeAdmin: a.bridge.Admin,
-		Talks:       a.Agents.Talks.Routes,
-		Web:         a.web,
+		Open:          a.admin.OpenRoutes,
+		Owner:         []access.Mount{a.admin.Routes, a.metrics.Routes},
+		Robots:        []access.Mount{a.ota.Routes, a.Talk.Routes},
+		RecordRefused: a.ota.TurnAway,
+		Bridge:        a.bridge.Routes,
+		BridgeAdmin:   a.bridge.Admin,
+		Talks:         a.Agents.Talks.Routes,
+		Web:           a.web,
 	}
 	if a.web != nil {
 		p.Owner = append(p.Owner, a.web.OwnerRoutes)
@@ -78,9 +78,9 @@ func (a *Appliance) newPage(c *config.Config) (err error) {
 			return err
 		}
 	}
-	if house := a.Listeners.House; house != nil {
-		o.HouseFiles, o.House = house.Files, func() (web.House, error) {
-			info, err := house.Describe()
+	if https := a.Listeners.HTTPS; https != nil {
+		o.HouseFiles, o.House = https.Files, func() (web.House, error) {
+			info, err := https.Describe()
 			return web.House(info), err
 		}
 	}

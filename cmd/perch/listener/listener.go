@@ -54,7 +54,7 @@ type Set struct {
 	Servers    []*Server
 	Lingering  httpserver.Lingering // connections that wait for the robot to close them
 	Downloads  httpserver.Downloads // running downloads of robots
-	House      *House               // nil if it is off
+	HTTPS      *HTTPS               // nil if it is off
 	IngressErr error                // why the Ingress address could not be opened; nil if it is open or not configured
 
 	data        string
@@ -65,11 +65,11 @@ type Set struct {
 
 // Open opens the listeners of a configuration, and the Unix socket of perch's commands (see
 // SocketPath). It only logs that VCCP, Ingress or the socket failed, since everything else works
-// without these. It does not open the https address (see House), whose certificate is for the
+// without these. It does not open the https address (see HTTPS), whose certificate is for the
 // names that hosts returns. id is the ID of the appliance.
 func Open(c *config.Config, data, id string, hosts func() []string, log *slog.Logger) (*Set, error) {
 	authority := authority.New(authority.Options{Data: data, Name: "Perch " + id, Names: hosts, Log: log})
-	s := &Set{data: data, log: log, House: newHouse(c, authority)}
+	s := &Set{data: data, log: log, HTTPS: newHTTPS(c, authority)}
 	var err error
 	if len(c.TLS.Listen) > 0 {
 		if s.certificate, err = newCertificate(c.TLS, log); err != nil {
@@ -94,8 +94,8 @@ func Open(c *config.Config, data, id string, hosts func() []string, log *slog.Lo
 			log.Warn("Home Assistant cannot show the page", "err", s.IngressErr)
 		}
 	}
-	if s.House != nil {
-		s.add(s.House.late, TLS)
+	if s.HTTPS != nil {
+		s.add(s.HTTPS.late, TLS)
 	}
 	if l, err := listenSocket(SocketPath(data)); err != nil {
 		// Commands can still connect with --url.
@@ -125,14 +125,15 @@ func (s *Set) open(key string, addresses []string) (failed error) {
 }
 
 // openVCCP opens the address for clients of VCCP. It leaves the address to a program that uses it or
-// that the configuration names, because all clients can also use an address in local. It does not open
-// only one of the two addresses of localhost: clients of the other program would find Perch at that one.
+// that the configuration names, because all clients can also use an address in local. It opens both
+// addresses of localhost or none: if another program had one of them, its clients could connect to Perch
+// at the other.
 func (s *Set) openVCCP(c *config.Config) {
 	address, before := c.Skins.VCCP, len(s.Servers)
 	if address == "" {
 		return
 	}
-	err := fmt.Errorf("%s is left to the program at that port in allowed_origins or relays", address)
+	err := fmt.Errorf("%s is left to another program: allowed_origins or relays contain its port", address)
 	if !c.NamesProgramAt(address) {
 		err = s.open(VCCP, []string{address})
 	}
@@ -174,7 +175,7 @@ func (s *Set) add(l net.Listener, key string) {
 	case key == TLS && s.certificate != nil:
 		server.TLSConfig = s.certificate.tls()
 	case key == TLS:
-		server.TLSConfig = s.House.tls()
+		server.TLSConfig = s.HTTPS.tls()
 	}
 	s.Servers = append(s.Servers, &Server{httpserver.LimitListener(l, s.log), server, key})
 }

@@ -15,10 +15,10 @@ import (
 	"perch/cmd/perch/config"
 )
 
-// House is the https address whose certificate Perch's own authority has signed. Browsers need it because they allow the
-// microphone only over https. It exists only if the configuration has no encrypted addresses, and is opened when the owner
-// first requests it.
-type House struct {
+// HTTPS is an https address whose certificate Perch's own authority has signed. Browsers on other devices need it,
+// because they allow the microphone only over https. It exists only if the configuration has no encrypted addresses. It
+// is opened when the owner first requests it, and at each later start.
+type HTTPS struct {
 	host      string // where to listen, as the first address in listen
 	firstPort int    // 0 for a port that the kernel chooses
 	authority *authority.Authority
@@ -26,14 +26,14 @@ type House struct {
 	opening   sync.Mutex
 }
 
-// House listens on the first free port of these.
+// HTTPS listens on the first free port of the httpsPorts ports that begin with firstHTTPSPort.
 const (
-	firstHousePort = 8443
-	housePorts     = 10
+	firstHTTPSPort = 8443
+	httpsPorts     = 10
 )
 
-// newHouse returns a House that is not open, or nil if the page is disabled or encrypted addresses are configured.
-func newHouse(c *config.Config, authority *authority.Authority) *House {
+// newHTTPS returns an HTTPS that is not open, or nil if the page is disabled or encrypted addresses are configured.
+func newHTTPS(c *config.Config, authority *authority.Authority) *HTTPS {
 	if !c.Web.Enabled || len(c.TLS.Listen) > 0 || len(c.Listen) == 0 {
 		return nil
 	}
@@ -41,20 +41,20 @@ func newHouse(c *config.Config, authority *authority.Authority) *House {
 	if err != nil {
 		return nil // the configuration was checked
 	}
-	h := &House{host: host, firstPort: firstHousePort, authority: authority, late: &lateListener{opened: make(chan struct{}), closed: make(chan struct{})}}
+	h := &HTTPS{host: host, firstPort: firstHTTPSPort, authority: authority, late: &lateListener{opened: make(chan struct{}), closed: make(chan struct{})}}
 	if port == "0" {
 		h.firstPort = 0
 	}
 	return h
 }
 
-// tls returns the configuration of its listener.
-func (h *House) tls() *tls.Config {
+// tls returns the TLS configuration of the address.
+func (h *HTTPS) tls() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: h.authority.GetCertificate}
 }
 
 // Open makes the certificate if it is missing, and opens the address if it is not open. It returns the port.
-func (h *House) Open() (port int, err error) {
+func (h *HTTPS) Open() (port int, err error) {
 	h.opening.Lock()
 	defer h.opening.Unlock()
 	if at := h.late.Addr(); at != nil {
@@ -64,7 +64,7 @@ func (h *House) Open() (port int, err error) {
 		return 0, err
 	}
 	var l net.Listener
-	for i := range housePorts {
+	for i := range httpsPorts {
 		port = h.firstPort
 		if port > 0 {
 			port += i
@@ -81,8 +81,8 @@ func (h *House) Open() (port int, err error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// OpenAgain calls Open if the owner has opened the address in an earlier run, and logs an error.
-func (h *House) OpenAgain(log *slog.Logger) {
+// Reopen calls Open if the owner has opened the address in an earlier run. It logs an error of Open.
+func (h *HTTPS) Reopen(log *slog.Logger) {
 	if !h.authority.Exists() {
 		return
 	}
@@ -91,21 +91,21 @@ func (h *House) OpenAgain(log *slog.Logger) {
 	}
 }
 
-// HouseInfo describes the https address.
-type HouseInfo struct {
+// HTTPSInfo describes the https address.
+type HTTPSInfo struct {
 	URLs        []string // alternative base URLs, such as "https://perch.local:8443", the best first
 	Authority   string   // name of the authority in the lists of browsers and phones
 	Fingerprint string   // SHA-256 of the authority's certificate: AA:BB:CC
 }
 
 // Describe calls Open, and describes the address.
-func (h *House) Describe() (HouseInfo, error) {
+func (h *HTTPS) Describe() (HTTPSInfo, error) {
 	port, err := h.Open()
 	if err != nil {
-		return HouseInfo{}, err
+		return HTTPSInfo{}, err
 	}
 	c := h.authority.Certificate()
-	info := HouseInfo{Authority: c.Subject.CommonName, Fingerprint: authority.Fingerprint(c)}
+	info := HTTPSInfo{Authority: c.Subject.CommonName, Fingerprint: authority.Fingerprint(c)}
 	for _, name := range h.authority.Names() {
 		info.URLs = append(info.URLs, "https://"+net.JoinHostPort(name, strconv.Itoa(port)))
 	}
@@ -113,14 +113,14 @@ func (h *House) Describe() (HouseInfo, error) {
 }
 
 // Files returns the certificate of the authority in DER, and an Apple profile with it. Both are nil before Open.
-func (h *House) Files() (certificate, profile []byte) {
+func (h *HTTPS) Files() (certificate, profile []byte) {
 	if c := h.authority.Certificate(); c != nil {
 		certificate, profile = c.Raw, []byte(authority.Profile(c))
 	}
 	return certificate, profile
 }
 
-// lateListener is a listener that waits until it is opened.
+// lateListener is a listener whose Accept waits until open is called.
 type lateListener struct {
 	opened, closed chan struct{}
 
@@ -129,7 +129,7 @@ type lateListener struct {
 	isClosed bool
 }
 
-// open begins to accept the connections of l.
+// open makes Accept return the connections of listener.
 func (l *lateListener) open(listener net.Listener) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

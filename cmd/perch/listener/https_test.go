@@ -44,8 +44,8 @@ func TestHouse(t *testing.T) {
 	if at := s.At(TLS); len(at) != 0 || s.Check(t.Context()) != nil {
 		t.Errorf("it listens on %s (%v)", at, s.Check(t.Context()))
 	}
-	port := must.Value(s.House.Open())(t)
-	if again := must.Value(s.House.Open())(t); again != port || len(s.At(TLS)) != 1 {
+	port := must.Value(s.HTTPS.Open())(t)
+	if again := must.Value(s.HTTPS.Open())(t); again != port || len(s.At(TLS)) != 1 {
 		t.Errorf("it listens on %d, %d and %s", port, again, s.At(TLS))
 	}
 	must.Succeed(t, s.Check(t.Context()))
@@ -66,7 +66,7 @@ func TestHouse(t *testing.T) {
 // TestHouseIsOff: it takes no port of another program, and there is none where the owner has an encrypted address or no page.
 func TestHouseIsOff(t *testing.T) {
 	s := openSet(t, func(c *config.Config) { c.Web.Enabled = false })
-	if s.House != nil {
+	if s.HTTPS != nil {
 		t.Error("it serves the page that is off")
 	}
 	taken, err := net.Listen("tcp", "127.0.0.1:8443")
@@ -74,7 +74,7 @@ func TestHouseIsOff(t *testing.T) {
 		defer taken.Close()
 	}
 	other := openSet(t, func(c *config.Config) { c.Listen = []string{must.Value(free())(t)} })
-	if port := must.Value(other.House.Open())(t); port <= 8443 || port >= 8453 {
+	if port := must.Value(other.HTTPS.Open())(t); port <= 8443 || port >= 8453 {
 		t.Errorf("it takes the port %d", port)
 	}
 }
