@@ -55,7 +55,7 @@ func (a *Appliance) applyConfig(c *config.Config, n *agents.Next) error {
 	if err := errors.Join(c.Behaviours.Check(), perception.CheckRules(rules)); err != nil {
 		return err
 	}
-	if err := a.viewers.Apply(c, e, n.Characters.Speech()); err != nil { // the steps after this cannot make applyConfig fail
+	if err := a.viewers.Apply(c, e, n.Characters.Speech()); err != nil { // no later step makes applyConfig return an error
 		return err
 	}
 	a.config.Store(c)

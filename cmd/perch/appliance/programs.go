@@ -33,7 +33,7 @@ func (a *Appliance) newPrograms(c *config.Config) (err error) {
 		return err
 	}
 	a.closers = append(a.closers, a.viewers.Close)
-	a.network.Announce(a.viewers.Offers)
+	a.network.SetOffers(a.viewers.Offers)
 	root, err := filepath.Abs(datadir.Sounds(a.Data))
 	if err != nil {
 		return fmt.Errorf("find the directory of sounds: %w", err)
@@ -80,7 +80,7 @@ func bridgeTurnsOf(records []robot.TurnRecord) (turns []bridge.Turn) {
 func (a *Appliance) wyomingOptions(c *config.Config, e *engines.Set) wyoming.Options {
 	o := wyoming.Options{Mind: a.Agents.Mind, Languages: c.Language.List(), Zone: a.zone, Hold: e.Acquire,
 		Phrases: e.Phrase, Name: c.Name, ID: a.ID, Version: a.options.Version, Log: a.Log}
-	recognizers, synthesizers := e.Lent()
+	recognizers, synthesizers := e.SharedEngines()
 	if len(recognizers) > 0 {
 		o.Recognizer = recognizers
 	}
@@ -94,7 +94,7 @@ func (a *Appliance) wyomingOptions(c *config.Config, e *engines.Set) wyoming.Opt
 	}
 	for kind, lent := range map[string]bool{"recognizer": o.Recognizer != nil, "synthesizer": o.Synthesizer != nil} {
 		if !lent {
-			a.Log.Warn("Home Assistant gets no "+kind+" over Wyoming: none is configured that it does not own itself, or that knows a language of the household",
+			a.Log.Warn("Home Assistant gets no "+kind+" over Wyoming: no configured one belongs to Perch and knows a language of the household",
 				"languages", o.Languages)
 		}
 	}
@@ -123,7 +123,7 @@ func (a *Appliance) newMirror(c *config.Config) error {
 	o.Brains = func() []string { return a.Config().BrainNames() }
 	o.Voices = func() ([]voice.Named, bool) { return a.Agents.Engines.Engines().Voices() }
 	o.Restart, o.Phrase = a.Restart, a.Agents.PhraseFor
-	o.Startable = func() error { return a.admin.Startable() } // the mirror runs after a.admin is made
+	o.Startable = func() error { return a.admin.Startable() } // a.admin is set before the mirror runs
 	o.FindBroker = a.homeAssistant.Broker
 	a.Mirror, err = homeassistant.New(o)
 	return err

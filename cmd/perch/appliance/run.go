@@ -84,9 +84,9 @@ func (a *Appliance) list() []parts.Part {
 // Parts returns the condition of each part.
 func (a *Appliance) Parts() []health.Part { return parts.Conditions(a.list()) }
 
-// Run runs the parts until ctx is done, and then ends them in order: it withdraws the name from the
-// network, closes the robots' sessions, and writes pending data. It also ends after a request to restart,
-// and then returns ErrRestart, and after the failure of a part, whose error it returns.
+// Run runs the parts until ctx is done, a restart is requested or a part fails. Then it ends the parts in
+// order: it withdraws the name from the network, closes the robots' sessions, and writes pending data. It
+// returns nil, ErrRestart or the error of the part, respectively.
 func (a *Appliance) Run(ctx context.Context) error {
 	manager := systemd.New(a.Log)
 	return parts.Runner{Parts: a.list(), Ended: a.restart, Log: a.Log,
@@ -95,7 +95,7 @@ func (a *Appliance) Run(ctx context.Context) error {
 			manager.Ready()
 		},
 		Stopping: func(err error) {
-			if !errors.Is(err, ErrRestart) { // after a restart the same process goes on
+			if !errors.Is(err, ErrRestart) { // a restart keeps the process
 				manager.Stopping()
 			}
 			a.applying.Lock() // wait until a running change has been applied

@@ -11,8 +11,8 @@ import (
 	"perch/store"
 )
 
-// openStorage applies a staged backup or one that Home Assistant has restored, opens the database and reads
-// the stored data.
+// openStorage restores a staged backup, or a backup that Home Assistant has put into the data directory. Then
+// it opens the database and reads the stored data.
 func (a *Appliance) openStorage(c *config.Config) (err error) {
 	directory := datadir.Archive(a.Data, a.options.Version, a.Log)
 	if err := datadir.Prepare(directory); err != nil {

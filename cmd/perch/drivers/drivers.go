@@ -97,7 +97,7 @@ type Brain struct {
 	Book      func(tag string) (*reflex.Book, error)         // loads the reflex brain's book in another language
 	Skills    *skill.Library                                 // may be nil
 	MayAnswer func(device.ID) bool                           // whether a robot may answer an agent's request for permission
-	// Perform performs the skill that a turn asks for with one of its sentences, and reports whether there is one.
+	// Perform performs the skill that has the turn's text as a sentence. found is false if no skill has it.
 	Perform func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) (found bool, err error)
 	Lend    func() acp.ToolEndpoint // starts a server of tools for a coding agent
 }

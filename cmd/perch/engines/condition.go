@@ -129,7 +129,7 @@ func (e watchedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, o 
 	began := e.Now()
 	t, err := e.Recognizer.Recognize(ctx, u, o)
 	if err == nil && !e.trial {
-		if ended := u.FinishedAt(); ended.After(began) { // it has listened while the person spoke
+		if ended := u.FinishedAt(); ended.After(began) { // the wait begins when the person has stopped speaking
 			began = ended
 		}
 		e.waits.add(e.Now().Sub(began))

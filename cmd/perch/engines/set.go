@@ -126,9 +126,9 @@ func (e *Set) setHooks(n *Engine, engine any) {
 	}
 }
 
-// Phrase returns one of the appliance's fixed sentences, which is called name, in the language tag; an
-// empty tag means the household's language. If the owner has worded the sentence in the language of Book,
-// Phrase returns the owner's words.
+// Phrase returns the appliance's fixed sentence called name in the language tag (BCP 47); an empty tag means
+// the household's language. If the owner has worded the sentence in the language of Book, Phrase returns the
+// owner's words.
 func (e *Set) Phrase(tag, name string) string {
 	words := e.words.In(cmp.Or(tag, e.language))
 	if own := e.Book.OwnPhrase(name); own != "" && string(words.Tag) == string(e.Book.Language()) {
@@ -183,8 +183,8 @@ func (e *Set) load(ctx context.Context) error {
 	return err
 }
 
-// warm warms the engines that the next turn will use, which are the first working engine of each list,
-// and all servers of tools. It ignores errors, since they occur again when the engine is used.
+// warm warms the engines that the next turn will use: the first working recognizer, synthesizer and brain,
+// and all working servers of tools. It ignores errors, since they occur again when the engine is used.
 func (e *Set) warm(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
 	defer cancel()
@@ -237,7 +237,7 @@ func (e *Set) Counters() []admin.Counter {
 		key := n.List + " " + kind
 		if byKind[key] == nil {
 			counters = append(counters, admin.Counter{
-				Name: "perch_engine_failures_total", Help: "Failures of engines, when they were used or looked at, by list and kind.",
+				Name: "perch_engine_failures_total", Help: "Failures of engines, when they were used or checked, by list and kind.",
 				Labels: map[string]string{"list": n.List, "kind": kind},
 				Count: func() (sum uint64) {
 					for _, n := range byKind[key] {
@@ -252,9 +252,10 @@ func (e *Set) Counters() []admin.Counter {
 	return counters
 }
 
-// Lent returns the recognizers and synthesizers that other programs may use, in the configured order;
-// either list may be empty. Engines of kind assist are left out, because Home Assistant would ask itself.
-func (e *Set) Lent() (r voice.Recognizers, s voice.Synthesizers) {
+// SharedEngines returns the recognizers and synthesizers that Home Assistant may use over Wyoming, in the
+// configured order; either list may be empty. Engines of kind assist are left out, because they are Home
+// Assistant's own.
+func (e *Set) SharedEngines() (r voice.Recognizers, s voice.Synthesizers) {
 	for _, n := range e.All {
 		switch {
 		case n.Kind == "assist":

@@ -38,7 +38,7 @@ type Network struct {
 	announcer *mdns.Announcer // nil if the appliance is not announced
 	silent    string          // why the appliance is not announced
 
-	offers func() []mdns.Offer // see Announce; may be nil
+	offers func() []mdns.Offer // set by SetOffers; may be nil
 }
 
 // New returns the Network of an appliance. Run announces the appliance.
@@ -65,8 +65,8 @@ func New(o Options) *Network {
 	return n
 }
 
-// Announce sets the function that returns further services to announce. It must be called before Run.
-func (n *Network) Announce(offers func() []mdns.Offer) { n.offers = offers }
+// SetOffers sets the function that returns further services to announce. It must be called before Run.
+func (n *Network) SetOffers(offers func() []mdns.Offer) { n.offers = offers }
 
 // currentOffers returns the further services to announce now.
 func (n *Network) currentOffers() []mdns.Offer {
