@@ -46,7 +46,7 @@ func TestASpokenConversation(t *testing.T) {
 	r := h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it", "set the volume to forty percent", "look left",
 		"remember that my keys are in the kitchen", "where are my keys", "good night"), Record: true})
 	r.CheckComplete(t)
-	all := fmt.Sprint(appliancetest.Seen[simrobot.Called](r))
+	all := fmt.Sprint(appliancetest.ObservationsOf[simrobot.Called](r))
 	for _, want := range []string{"self.audio_speaker.set_volume", `{"volume":40}`, "self.robot.set_head_angles", `{"yaw":-45}`} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no call with %s among\n%s", want, all)

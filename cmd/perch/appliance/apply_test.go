@@ -84,7 +84,7 @@ func TestAChangeIsHeardInTheNextTurn(t *testing.T) {
 		t.Errorf("the program that was taken away was told %d of %d words", n, told)
 	}
 	h.Eventually("the robot has said all", func() bool {
-		shown := appliancetest.Seen[simrobot.SentenceShown](robot)
+		shown := appliancetest.ObservationsOf[simrobot.SentenceShown](robot)
 		return len(slices.DeleteFunc(shown, func(s simrobot.SentenceShown) bool { return s.Text != "This is sentence 9." })) == 2
 	})
 	robot.Off()

@@ -322,7 +322,7 @@ func robotWords(r *appliancetest.Robot) (lines []string) {
 }
 
 func robotHead(r *appliancetest.Robot) (lines []string) {
-	for _, m := range appliancetest.Seen[simrobot.HeadMoved](r) {
+	for _, m := range appliancetest.ObservationsOf[simrobot.HeadMoved](r) {
 		lines = append(lines, fmt.Sprintf("head yaw %d pitch %d", m.Yaw, m.Pitch))
 	}
 	return lines
@@ -330,7 +330,7 @@ func robotHead(r *appliancetest.Robot) (lines []string) {
 
 // robotFaces are those that follow one another, as the robot was told them.
 func robotFaces(r *appliancetest.Robot) (all []string) {
-	for _, f := range appliancetest.Seen[simrobot.EmotionShown](r) {
+	for _, f := range appliancetest.ObservationsOf[simrobot.EmotionShown](r) {
 		all = append(all, f.Emotion)
 	}
 	return slices.Compact(all)
@@ -339,7 +339,7 @@ func robotFaces(r *appliancetest.Robot) (all []string) {
 // robotLights are the colours of the lights, without how bright they are: that fades.
 func robotLights(t *testing.T, r *appliancetest.Robot) (lines []string) {
 	t.Helper()
-	for _, c := range appliancetest.Seen[simrobot.Called](r) {
+	for _, c := range appliancetest.ObservationsOf[simrobot.Called](r) {
 		if c.Name != lightTool {
 			continue
 		}

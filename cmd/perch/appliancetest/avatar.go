@@ -22,12 +22,12 @@ type Avatar struct {
 	server   *http.Server
 	serving  sync.WaitGroup
 	mu       sync.Mutex
-	messages []Transcript
+	messages []AvatarMessage
 	open     []*socket.Conn
 }
 
-// Transcript is a message that an avatar program has received.
-type Transcript struct {
+// AvatarMessage is a message that an Avatar has received.
+type AvatarMessage struct {
 	At   time.Time
 	Text string
 }
@@ -70,7 +70,7 @@ func (a *Avatar) serve(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 			a.mu.Lock()
-			a.messages = append(a.messages, Transcript{time.Now(), string(text)})
+			a.messages = append(a.messages, AvatarMessage{time.Now(), string(text)})
 			a.mu.Unlock()
 			if a.reply == nil {
 				continue
@@ -94,13 +94,13 @@ func (a *Avatar) Kill() {
 }
 
 // All returns the messages that the program has received, oldest first.
-func (a *Avatar) All() []Transcript {
+func (a *Avatar) All() []AvatarMessage {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.messages)
 }
 
 // Containing returns the messages that contain a text.
-func (a *Avatar) Containing(part string) []Transcript {
-	return slices.DeleteFunc(a.All(), func(m Transcript) bool { return !strings.Contains(m.Text, part) })
+func (a *Avatar) Containing(part string) []AvatarMessage {
+	return slices.DeleteFunc(a.All(), func(m AvatarMessage) bool { return !strings.Contains(m.Text, part) })
 }

@@ -113,7 +113,8 @@ func (p *Peers) count(peer Peer) (failure Failure, changed <-chan struct{}) {
 	return state.failure, state.changed
 }
 
-// failing returns a handler that fails as its peer does, and otherwise calls handle.
+// failing returns a handler that fails in the way that SetFailure has set for peer. If peer is Healthy, it
+// calls handle.
 func (p *Peers) failing(peer Peer, handle http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/models") { // requests for the list of models never fail
@@ -201,8 +202,8 @@ func (p *Peers) URLs() (recognizer, brain, synthesizer string) {
 	return "tcp://" + p.recognizer.Addr().String(), p.brain.URL + "/v1", p.synthesizer.URL + "/v1"
 }
 
-// begin counts a request as active until end is called.
-func (p *Peers) begin() (end func()) {
+// startRequest counts a request in Active until end is called.
+func (p *Peers) startRequest() (end func()) {
 	p.active.Add(1)
 	return func() { p.active.Add(-1) }
 }
@@ -267,7 +268,7 @@ func (p *Peers) serveWyoming(conn net.Conn) {
 				return
 			}
 		case wyoming.TypeAudioStart:
-			defer p.begin()()
+			defer p.startRequest()()
 			if failure, _ := p.count(Recognizer); failure == Dying {
 				return
 			}
@@ -314,7 +315,7 @@ func (p *Peers) think(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	defer p.begin()()
+	defer p.startRequest()()
 	p.recordTime(&p.times.modelRequest)
 	if request.Model == "m" {
 		p.mu.Lock()
@@ -383,7 +384,7 @@ func (p *Peers) speak(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	defer p.begin()()
+	defer p.startRequest()()
 	var request Spoken
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)

@@ -161,8 +161,8 @@ func (r *Robot) Observations() (observations []simrobot.Observation) {
 	return observations
 }
 
-// Seen returns the robot's observations of type O so far.
-func Seen[O simrobot.Observation](r *Robot) (observations []O) {
+// ObservationsOf returns the robot's observations of type O so far.
+func ObservationsOf[O simrobot.Observation](r *Robot) (observations []O) {
 	for _, e := range r.Observations() {
 		if o, ok := e.(O); ok {
 			observations = append(observations, o)

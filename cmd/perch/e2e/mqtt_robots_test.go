@@ -35,13 +35,15 @@ func byMQTT(t *testing.T, o simrobot.Options) (*appliancetest.Appliance, *applia
 
 // subtitles returns the sentences that a robot has shown, with their times.
 func subtitles(r *appliancetest.Robot) []simrobot.SentenceShown {
-	return appliancetest.Seen[simrobot.SentenceShown](r)
+	return appliancetest.ObservationsOf[simrobot.SentenceShown](r)
 }
 
 func over(e simrobot.Observation) bool { return e == simrobot.NotificationOver{} }
 
 // overs counts the notifications that a robot has played to their end.
-func overs(r *appliancetest.Robot) int { return len(appliancetest.Seen[simrobot.NotificationOver](r)) }
+func overs(r *appliancetest.Robot) int {
+	return len(appliancetest.ObservationsOf[simrobot.NotificationOver](r))
+}
 
 // TestAnIdleRobotSpeaks: a notification of Home Assistant's is spoken by a robot
 // that nobody talks to, with its subtitles at their times, and told as spoken once it

@@ -21,7 +21,7 @@ func showsItself(h *appliancetest.Appliance, r *appliancetest.Robot) {
 	h.T.Helper()
 	h.Await(r, "it shows a message", hereIAm)
 	var lights []string
-	for _, c := range appliancetest.Seen[simrobot.Called](r) {
+	for _, c := range appliancetest.ObservationsOf[simrobot.Called](r) {
 		if strings.HasSuffix(c.Name, "set_led_color") {
 			lights = append(lights, c.Arguments)
 		}
