@@ -64,7 +64,7 @@ type Agents struct {
 	Moods      *mood.Moods
 	Diary      *diary.Diary
 
-	brain drivers.Brain // what every brain's constructor gets besides the options of the brain
+	brain drivers.Brain // passed to the constructor of every brain, with the brain's own options
 	o     Options
 }
 

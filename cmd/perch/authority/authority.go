@@ -242,8 +242,8 @@ func (a *Authority) issue(file string, template *x509.Certificate, signer *tls.C
 	return &pair, nil
 }
 
-// read reads a key and its certificate from a file, and sets the file's mode to 0600. It returns nil, nil if it does not
-// exist.
+// read reads a key and its certificate from a file, and sets the file's mode to 0600. It returns nil, nil if the file does
+// not exist.
 func read(path string) (*tls.Certificate, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

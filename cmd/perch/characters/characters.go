@@ -42,12 +42,12 @@ type Characters struct {
 
 	mu         sync.RWMutex
 	household  household
-	characters map[string]character // key: the name in robots' settings, which is an ID or the path of a persona file
-	sessions   map[string]played    // key: session of a skin
-	names      map[string]string    // the names that passports give; key: character ID
+	characters map[string]character        // key: the name in robots' settings, which is an ID or the path of a persona file
+	sessions   map[string]sessionCharacter // key: session of a skin
+	names      map[string]string           // the names that passports give; key: character ID
 }
 
-// household is the part of the configuration that concerns all robots.
+// household holds a configuration, and what New has read from it.
 type household struct {
 	config  *config.Config
 	common  robot.Character // the character of robots without settings
@@ -55,8 +55,8 @@ type household struct {
 	fixed   map[device.ID]device.Settings // the settings in the key robots.each
 }
 
-// played is the character that a skin's session uses.
-type played struct {
+// sessionCharacter says which character a skin's session uses.
+type sessionCharacter struct {
 	id string    // ID of the character
 	at time.Time // start of the latest turn
 }
@@ -102,7 +102,7 @@ func New(c *config.Config, robots *device.Registry, data string, log *slog.Logge
 	}
 	k := &Characters{robots: robots, data: data, log: log,
 		household:  household{config: c, common: robot.Character{Speech: speech}, persona: persona},
-		characters: map[string]character{}, sessions: map[string]played{}, names: map[string]string{}}
+		characters: map[string]character{}, sessions: map[string]sessionCharacter{}, names: map[string]string{}}
 	if k.household.fixed, err = k.readFixed(c); err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (k *Characters) Replace(next *Characters) {
 	}
 }
 
-// configured returns the current part of the configuration that concerns all robots.
+// configured returns the household of the current configuration.
 func (k *Characters) configured() household {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -251,8 +251,8 @@ func ImportDir(data string) string { return filepath.Join(data, "characters") }
 // of the configuration is loaded already.
 func (k *Characters) load(name string) error {
 	if !config.PersonaName().MatchString(name) {
-		return fmt.Errorf("a character is one that perch character list shows, or the name of a file in %s, such as cook for cook.md, and has letters, digits, - and _",
-			PersonaDir(k.data))
+		return fmt.Errorf("%.80q is not the name of a character; perch character list shows the names, and a file cook.md in %s adds the name cook. "+
+			"Names have letters, digits, - and _", name, PersonaDir(k.data))
 	}
 	if char, _ := k.lookup(name); char.from == fromFile {
 		return nil
@@ -382,11 +382,11 @@ func (k *Characters) Language(id device.ID) string {
 	return k.Of(id).Speech.Language
 }
 
-// Complete sets the name, persona and brain of a robot's turn.
+// Complete sets the name, persona and brain of a robot's turn, and the language of its character.
 func (k *Characters) Complete(t *agent.Turn) {
 	char := k.Of(t.Robot)
 	t.Name, t.Persona, t.Brain = char.Name, char.Persona, char.Brain
-	if p := char.Persona; p != nil && p.ID+p.Language != "" { // otherwise only the household's name differs
+	if p := char.Persona; p != nil && p.ID+p.Language != "" { // else the persona is the household's, perhaps with another name
 		t.Language = char.Speech.Language
 	}
 }
@@ -458,7 +458,7 @@ func (k *Characters) record(session, id string) {
 			return k.sessions[a].at.Compare(k.sessions[b].at)
 		}))
 	}
-	k.sessions[session] = played{id, time.Now()}
+	k.sessions[session] = sessionCharacter{id, time.Now()}
 }
 
 // writeManifest writes a manifest to a file atomically.

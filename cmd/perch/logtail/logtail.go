@@ -276,7 +276,7 @@ func (f *follower) Next(ctx context.Context) (id string, line json.RawMessage, m
 }
 
 // read returns the next line with at least the follower's level, its ID, and the number of lines that
-// were dropped before the follower could read them. The line is nil until a further line is appended.
+// were dropped before the follower could read them. line is nil if no such line is stored yet.
 func (f *follower) read() (id string, line json.RawMessage, missed int) {
 	l := f.log
 	l.mu.Lock()

@@ -114,7 +114,7 @@ func (r Owned) adopt(adoptRobot func() (device.Robot, error)) (device.Robot, err
 		// The owner's request may be cancelled, but the other client must be disconnected.
 		ctx, cancel := context.WithTimeout(context.Background(), hangUpTimeout)
 		defer cancel()
-		_ = r.o.Server.Hangup(ctx, robot.ID, "adopted anew") // fails if the client is not connected
+		_ = r.o.Server.Hangup(ctx, robot.ID, "another client was adopted") // fails if the client is not connected
 		if !before[i].Adopted() {
 			r.o.Memory.Dismiss(robot.ID)
 			err = r.o.Mind.Forget(string(robot.ID))

@@ -67,7 +67,7 @@ func (s *Settings) Change(values map[string]any) (any, error) {
 		return nil, &admin.ConfigFaults{Sentence: "nothing was changed: " + summarize(faults), Faults: faults}
 	}
 	if err == nil {
-		s.log.Info("settings were changed", "keys", slices.Sorted(maps.Keys(values)), "after a restart", changes.Keys)
+		s.log.Info("settings were changed", "keys", slices.Sorted(maps.Keys(values)), "after_restart", changes.Keys)
 	}
 	return changes, fault(err)
 }
@@ -76,7 +76,7 @@ func (s *Settings) Change(values map[string]any) (any, error) {
 func (s *Settings) Startable() error {
 	faults, err := s.Faults()
 	if err == nil && len(faults) > 0 {
-		return &admin.ConfigFaults{Sentence: "it would not start again, for its configuration has faults: " + summarize(faults), Faults: faults}
+		return &admin.ConfigFaults{Sentence: "Perch would not start again, because its configuration has faults: " + summarize(faults), Faults: faults}
 	}
 	return fault(err)
 }
