@@ -48,8 +48,9 @@ type Synthesizers []Synthesizer
 // Name returns the first engine's name.
 func (s Synthesizers) Name() string { return s[0].Name() }
 
-// Synthesize implements Synthesizer. The error wraps ErrText if no engine that works can read some
-// piece of the text, and the other pieces have been spoken, or all engines work.
+// Synthesize implements Synthesizer. If some pieces of the text cannot be read, it speaks the others, and
+// the error wraps ErrText. If nothing was spoken and an engine failed for another reason, Synthesize returns
+// the error of that engine.
 func (s Synthesizers) Synthesize(ctx context.Context, text string, o Options, out func([]int16) error) error {
 	if o.Mute {
 		return Silence(ctx, text, out)
@@ -83,9 +84,9 @@ func (s Synthesizers) Synthesize(ctx context.Context, text string, o Options, ou
 	return unread
 }
 
-// synthesize is Synthesize in the language of the call only. Both errors are nil if an engine has spoken the
-// text. refused joins the errors of engines that do not support the language or the text, and failed those of
-// the other engines; refused is nil if an engine failed after it had made some sound.
+// synthesize tries the engines with the whole text, in the language of o. Both errors are nil if an engine has
+// spoken the text. refused joins the errors of engines that do not support the language or the text, and failed
+// joins the errors of the other engines. refused is nil if an engine failed after it had made some sound.
 func (s Synthesizers) synthesize(ctx context.Context, text string, o Options, out func([]int16) error) (failed, refused error) {
 	for i, engine := range s {
 		if i > 0 {
@@ -112,9 +113,9 @@ func (s Synthesizers) synthesize(ctx context.Context, text string, o Options, ou
 	return failed, refused
 }
 
-// scripts yields the pieces of a text that are written in one script, and whether a piece is
-// written in kana or Chinese characters. Characters that are not letters belong to the piece
-// before them.
+// scripts divides a text into pieces. isHan says that the letters of a piece are kana or Chinese
+// characters; the other pieces have none of these. Characters that are not letters belong to the
+// piece before them.
 func scripts(text string) iter.Seq2[string, bool] {
 	return func(yield func(piece string, isHan bool) bool) {
 		begin, isHan, lettered := 0, false, false
@@ -136,7 +137,7 @@ func scripts(text string) iter.Seq2[string, bool] {
 }
 
 // hanLanguage returns the language of the Chinese characters in a text: Japanese if the text has
-// kana, or if it may be a word of a text in Japanese.
+// kana or if around, the language of the call, is Japanese, and otherwise Chinese.
 func hanLanguage(text, around string) string {
 	if BaseLanguage(around) == "ja" || strings.ContainsFunc(text, func(r rune) bool { return unicode.In(r, unicode.Hiragana, unicode.Katakana) }) {
 		return "ja"
@@ -144,7 +145,7 @@ func hanLanguage(text, around string) string {
 	return "zh"
 }
 
-// Time for which a text is shown without being spoken.
+// Silence lasts shownPerRune for each character of a text, at least minShown.
 const (
 	minShown     = time.Second
 	shownPerRune = 100 * time.Millisecond

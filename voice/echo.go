@@ -74,7 +74,7 @@ func NewEcho() (*Echo, error) {
 	return &Echo{canceller: c, ref: ref, judge: newJudge()}, nil
 }
 
-// Close frees the canceller. Process must not be running; from then on, it returns all sound
+// Close frees the canceller. Process must not be running. After Close, Process returns all sound
 // unchanged.
 func (e *Echo) Close() { e.canceller.close() }
 

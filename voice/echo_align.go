@@ -12,7 +12,7 @@ import "slices"
 // between two frames of its microphone. The correlation of the two sounds gives the lag
 // exactly, to one sample; without this precision, the canceller would have to learn the room
 // for each speech. The correlation at all lags also shows the room's response (roomResponse),
-// by which later lags are found more reliably.
+// which makes later searches for the lag more reliable.
 //
 // A stamp is irregular if it is missing, or gives another base than the stamp before.
 type aligner struct {
@@ -165,9 +165,9 @@ func (a *aligner) searchLag(mic *[MicFrame]int16, at int64, ref *reference) {
 	}
 }
 
-// checkLag compares the lag with the one that the correlation shows. It accepts another lag if
-// two clear checks in a row find it. One is enough if the lag is in doubt, and at the check at
-// frame enoughSearchFrames. A lag that is confirmed refreshes the stored response.
+// checkLag compares the lag with the lag that the correlation shows. It accepts another lag if
+// two clear checks in a row find it. One check is enough if the lag is in doubt, or after
+// enoughSearchFrames frames. A lag that is confirmed refreshes the stored response.
 func (a *aligner) checkLag() {
 	lag, ratio := a.finder.bestLag(&a.room)
 	if ratio < minPeakRatio {

@@ -15,7 +15,7 @@ type Loudness struct {
 	watched atomic.Bool // somebody has asked for a level
 
 	mu       sync.Mutex
-	ends     map[string]time.Time     // when the sound that a program plays ends; key: name of the voice
+	ends     map[string]time.Time     // until when programs play sound of a voice; key: name of the voice
 	speaking map[string]*audibleVoice // voices that are not silent; key: name
 	audible  chan struct{}            // closed when a silent voice becomes audible; nil if nobody waits
 }
@@ -47,7 +47,7 @@ func (l *Loudness) Level(name string) (level float64, changed <-chan struct{}) {
 // measured.
 func (l *Loudness) Watched() bool { return l.watched.Load() }
 
-// SetEnd sets when the sound of a voice ends that a program plays. The zero time means that no
+// SetEnd records that a program plays sound of a voice until end. The zero time means that no
 // program plays sound of this voice.
 func (l *Loudness) SetEnd(name string, end time.Time) {
 	l.mu.Lock()
