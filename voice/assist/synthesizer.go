@@ -67,7 +67,7 @@ func (s *Synthesizer) Check(ctx context.Context) error {
 	return nil
 }
 
-// check is Check without the conversion of the error.
+// check implements Check, without converting the error.
 func (s *Synthesizer) check(ctx context.Context) error {
 	if s.o.Engine == "" {
 		s.cachedPipeline.Forget()
@@ -112,7 +112,7 @@ func (s *Synthesizer) Voices(ctx context.Context) (list []voice.Named, err error
 	if fault, ok := errors.AsType[*hass.Fault](err); ok && (fault.Code == "not_found" || fault.Code == "unknown_command" || fault.Code == "invalid_format") {
 		return nil, nil
 	}
-	for _, v := range result.Voices { // none if Home Assistant knows none for the language
+	for _, v := range result.Voices { // empty if the engine has no voice for the language, or cannot list them
 		list = append(list, voice.Named{Name: v.ID, Title: v.Name})
 	}
 	return list, err
@@ -151,7 +151,7 @@ func (s *Synthesizer) Synthesize(ctx context.Context, text string, o voice.Optio
 		return nil // engines fail on a text without words
 	}
 	if n := utf8.RuneCountInString(text); n > limit.Spoken {
-		return fmt.Errorf("at most %d characters are given to Home Assistant at once, not %d", limit.Spoken, n)
+		return fmt.Errorf("a text for Home Assistant has at most %d characters, not %d", limit.Spoken, n)
 	}
 	var outErr error
 	err := s.speak(ctx, text, o, func(pcm []int16) error {

@@ -59,10 +59,10 @@ func (o Options) withSetup(s voice.Setup) (Options, error) {
 // can read kana, but not kanji.
 func (Options) Speaks(language string) bool { return language != "ja" }
 
-// Where returns what the engine requires, as a sentence.
+// Where returns a sentence that describes the engine while it works.
 func (*Engine) Where() string { return "espeak-ng is installed" }
 
-// StatusText returns the status of the engine as text.
+// StatusText returns the same sentence as Where.
 func (e *Engine) StatusText() string { return e.Where() }
 
 // Engine implements voice.Synthesizer.

@@ -53,7 +53,7 @@ func Serve(in io.Reader, out *os.File) error {
 		if err := requests.Decode(&r); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
-			return fmt.Errorf("read a request: %w; this command is for perch serve alone", err)
+			return fmt.Errorf("read a request: %w; only perch serve runs this command", err)
 		}
 		message := ""
 		if r.Voice != current.Voice || r.Speed != current.Speed {

@@ -59,10 +59,10 @@ func (o Options) withSetup(s voice.Setup) (Options, error) {
 // Speaks reports whether the engine may support a language.
 func (Options) Speaks(language string) bool { return language == "ja" }
 
-// Where returns what the engine requires, as a sentence.
+// Where returns a sentence that describes the engine while it works.
 func (*Engine) Where() string { return "open_jtalk is installed" }
 
-// StatusText returns the status of the engine as text.
+// StatusText returns the same sentence as Where.
 func (e *Engine) StatusText() string { return e.Where() }
 
 // Engine implements voice.Synthesizer.
@@ -115,7 +115,7 @@ func (e *Engine) Check(context.Context) error {
 	}
 	cure := "sudo apt install " + strings.Join(missing, " ")
 	if missing[len(missing)-1] == voicePackage {
-		cure += ", the last of which is in Debian's contrib"
+		cure += "; " + voicePackage + " is in Debian's contrib"
 	}
 	return fmt.Errorf("%w: Japanese needs more packages: %s", voice.ErrUnavailable, cure)
 }
@@ -190,7 +190,7 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 		}
 	}
 	if unreadable && !sounded {
-		return fmt.Errorf("%w: open_jtalk can read nothing of it", voice.ErrText)
+		return fmt.Errorf("%w: open_jtalk cannot read any part of it", voice.ErrText)
 	}
 	return nil
 }

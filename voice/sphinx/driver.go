@@ -57,7 +57,7 @@ func (*Keys) Hears(language string) bool { return language == "en" }
 // start.
 func (k *Keys) CheckGrammar(g Grammar) error { return Check(g, cmp.Or(k.Model, Model)) }
 
-// StatusText returns the status of the engine as text.
+// StatusText returns whether the model is loaded, as text for the owner.
 func (e *Engine) StatusText() string {
 	if e.Loaded() {
 		return "loaded"

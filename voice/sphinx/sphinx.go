@@ -136,7 +136,7 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 		return voice.Transcript{}, fmt.Errorf("recognize speech: %w", err)
 	}
 	if result.isRefused() {
-		e.log.Debug("speech refused", "loss", result.loss, "most", result.maxLoss)
+		e.log.Debug("speech refused", "loss", result.loss, "max_loss", result.maxLoss)
 		return voice.Transcript{Refused: true}, nil
 	}
 	return voice.Transcript{Text: result.text}, nil

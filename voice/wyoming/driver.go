@@ -29,7 +29,7 @@ type RecognizerKeys struct {
 func RecognizerDriver() driver.Driver[Setup, voice.Recognizer] {
 	return driver.Of(driver.Driver[Setup, voice.Recognizer]{Kind: "wyoming", Runs: []string{runs},
 		Summary: "A server in your home that understands speech, such as faster-whisper.",
-		Sample:  `{kind: wyoming, url: "tcp://192.168.1.9:10300", model: ""}    # faster-whisper and its kin`},
+		Sample:  `{kind: wyoming, url: "tcp://192.168.1.9:10300", model: ""}    # such as faster-whisper`},
 		RecognizerKeys.options, func(o Options) (voice.Recognizer, error) {
 			e, err := New(o)
 			return asRecognizer{e}, err

@@ -149,7 +149,7 @@ func (f *finder) search(ctx context.Context, n need) (*server, Info, error) {
 	case ctx.Err() != nil && len(servers) == 0:
 		return nil, Info{}, ctx.Err()
 	case err != nil && !timedOut && len(servers) == 0:
-		return nil, Info{}, &fault{"", "Wyoming servers cannot be looked for (" + printable(err.Error()) + "); " + advice, err}
+		return nil, Info{}, &fault{"", "the network cannot be searched for Wyoming servers (" + printable(err.Error()) + "); " + advice, err}
 	case len(servers) == 0:
 		return nil, Info{}, &fault{"", "no Wyoming server announces itself on this network; " + advice, errNotServed}
 	}

@@ -152,7 +152,7 @@ func TestNothingIsFound(t *testing.T) {
 	}{
 		"nobody there": {&network{takes: time.Hour}, []string{"no Wyoming server announces itself"}, 2 * time.Second},
 		"no multicast": {&network{failure: errors.New("no network interface\ncarries multicast")},
-			[]string{"cannot be looked for (no network interface carries multicast)"}, 0},
+			[]string{"cannot be searched for Wyoming servers (no network interface carries multicast)"}, 0},
 		"only bad addresses": {&network{order: []string{"x", "[::1", "h:70000", "h:-1"}}, []string{"no Wyoming server announces itself"}, 0},
 		"only a synthesizer": {&network{order: []string{two}, servers: map[string]*fake{two: says()}}, []string{"tcp://" + two, "no speech to text"},
 			0},
