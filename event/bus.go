@@ -93,15 +93,15 @@ func NewBus() *Bus {
 	return b
 }
 
-// Run returns the random prefix of this bus's event IDs.
-func (b *Bus) Run() string { return b.run }
+// RunID returns the random prefix of this bus's event IDs.
+func (b *Bus) RunID() string { return b.run }
 
 // ID returns the ID of an event in APIs: "<run>.<seq>".
 func (b *Bus) ID(seq uint64) string { return fmt.Sprintf("%s.%d", b.run, seq) }
 
-// Resumes parses the ID of an event. ok is false if the ID is malformed, from another bus, or of an
+// ParseID parses the ID of an event. ok is false if the ID is malformed, from another bus, or of an
 // event that has not been published yet.
-func (b *Bus) Resumes(id string) (seq uint64, ok bool) {
+func (b *Bus) ParseID(id string) (seq uint64, ok bool) {
 	run, number, found := strings.Cut(id, ".")
 	if !found || run != b.run {
 		return 0, false

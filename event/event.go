@@ -104,7 +104,7 @@ type RobotStatus struct {
 	Battery    *int    `json:"battery"`          // percent, 0 to 100
 	Charging   *bool   `json:"charging"`         // whether the battery is being charged
 	Signal     string  `json:"signal,omitempty"` // Wi-Fi signal, a word of the firmware such as "strong"
-	Lights     *[3]int `json:"lights,omitempty"` // red, green and blue to which the agent has set the lights, 0 to 255
+	Lights     *[3]int `json:"lights,omitempty"` // red, green and blue of the lights as the agent has set them, 0 to 255
 }
 
 // ToolsListed is published when a robot has listed all its tools.
@@ -422,7 +422,7 @@ type SkillDone struct {
 	Skill     string          `json:"skill"`               // name of the skill
 	Output    string          `json:"output,omitempty"`    // text for the agent
 	Sentiment *float64        `json:"sentiment,omitempty"` // from -1 to 1; left out if the skill reports none
-	Data      json.RawMessage `json:"data,omitempty"`      // what the skill has returned besides, any JSON of at most 4000 bytes
+	Data      json.RawMessage `json:"data,omitempty"`      // further data that the skill has returned, any JSON of at most 4000 bytes
 	By        string          `json:"by,omitempty"`        // "viewer" if a program that shows the agent has requested or reported it
 }
 
@@ -498,7 +498,7 @@ const (
 	SpeechFailed   = "failed"
 )
 
-// Speech is published when the state of a text changes that a robot was told to speak. It is not
+// Speech is published when a text that a robot was told to speak changes its state. It is not
 // published for answers and notifications.
 type Speech struct {
 	Text   string `json:"text"`             // the text

@@ -31,7 +31,7 @@ func TestCurl(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, "sh", "testdata/bridge.sh")
-	c.Env = append(os.Environ(), "PUBLIC="+h.public(t).URL, "LOCAL="+h.local(t).URL, "KEY="+bridgeKey, "TOKEN="+adminToken, "RUN="+h.bus.Run(),
+	c.Env = append(os.Environ(), "PUBLIC="+h.public(t).URL, "LOCAL="+h.local(t).URL, "KEY="+bridgeKey, "TOKEN="+adminToken, "RUN="+h.bus.RunID(),
 		"no_proxy=*")
 	out, err := c.CombinedOutput()
 	if err != nil || !strings.HasSuffix(string(out), " asked, 0 failed\n") {

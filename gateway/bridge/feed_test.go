@@ -133,7 +133,7 @@ func TestFeed(t *testing.T) {
 		got.DeviceID != macA || got.Data["direction"] != "left" || time.Since(time.UnixMilli(int64(got.Ts*1000))).Abs() > time.Minute {
 		t.Errorf("%+v is %+v, %v", first, got, err)
 	}
-	if first.Event != "message" || first.ID != h.bus.Run()+".3" || second.ID != h.bus.Run()+".4" ||
+	if first.Event != "message" || first.ID != h.bus.RunID()+".3" || second.ID != h.bus.RunID()+".4" ||
 		!strings.Contains(second.Data, `"face_detected","data":{}`) {
 		t.Errorf("%+v, %+v", first, second)
 	}
@@ -157,7 +157,7 @@ func TestFeedResumes(t *testing.T) {
 		h.bus.Publish(robotA, "", event.Perceived{Name: fmt.Sprint(n + 1)})
 	}
 	h.senses.HandleEvent(event.Envelope{Seq: h.bus.Seq(), Robot: robotA, Event: event.Perceived{Name: "5"}})
-	run := h.bus.Run()
+	run := h.bus.RunID()
 	if m := h.listen(t, "", run+".3").Next(); m.ID != run+".4" {
 		t.Errorf("after 3: %+v", m)
 	}
@@ -183,11 +183,11 @@ func TestFeedMissed(t *testing.T) {
 	for range 3000 {
 		h.bus.Publish(robotA, "", event.Perceived{Name: "x"})
 	}
-	l := h.listen(t, "", h.bus.Run()+".1")
+	l := h.listen(t, "", h.bus.RunID()+".1")
 	if m := l.Next(); m.Event != "missed" || m.Data != fmt.Sprintf(`{"n":%d}`, 3000-1024-1) {
 		t.Errorf("the first is %+v", m)
 	}
-	if m := l.Next(); m.ID != fmt.Sprintf("%s.%d", h.bus.Run(), 3000-1024+1) {
+	if m := l.Next(); m.ID != fmt.Sprintf("%s.%d", h.bus.RunID(), 3000-1024+1) {
 		t.Errorf("then comes %+v", m)
 	}
 }

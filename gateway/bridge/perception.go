@@ -169,7 +169,7 @@ func (a *API) stream(ctx context.Context, w http.ResponseWriter, lastID, name st
 // or the number of events that the client has missed.
 func (a *API) feed(lastID string, only device.ID) func(context.Context) (httpserver.Message, error) {
 	r := a.o.Bus.Read()
-	if seq, ok := a.o.Bus.Resumes(lastID); ok {
+	if seq, ok := a.o.Bus.ParseID(lastID); ok {
 		r = a.o.Bus.ReadFrom(seq + 1)
 	}
 	return func(ctx context.Context) (httpserver.Message, error) {

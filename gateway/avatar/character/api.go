@@ -141,7 +141,7 @@ func (a *API) stream(ctx context.Context, w http.ResponseWriter, lastID string, 
 			HTTP: http.StatusServiceUnavailable}
 	}
 	r := a.o.Bus.Read()
-	if seq, ok := a.o.Bus.Resumes(lastID); ok {
+	if seq, ok := a.o.Bus.ParseID(lastID); ok {
 		r = a.o.Bus.ReadFrom(seq + 1)
 	}
 	return httpserver.Stream(ctx, w, func(ctx context.Context) (httpserver.Message, error) {

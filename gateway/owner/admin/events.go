@@ -45,7 +45,7 @@ type feed struct {
 // the ID of an event of this run of the appliance, the feed starts with the event that follows instead.
 func (a *API) feed(lastID string, withStates bool) *feed {
 	f := &feed{api: a, states: a.o.Board.NewFollower(time.Now()), withStates: withStates}
-	seq, resumes := a.o.Bus.Resumes(lastID)
+	seq, resumes := a.o.Bus.ParseID(lastID)
 	kind, from := "states", seq
 	if !resumes {
 		kind, seq, from = "snapshot", f.states.Seq(), f.states.Seq()

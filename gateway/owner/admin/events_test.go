@@ -68,7 +68,7 @@ func (l *listener) ends() bool {
 	return l.Lines.Err() == nil
 }
 
-func (h *appliance) id(seq int) string { return fmt.Sprintf("%s.%d", h.bus.Run(), seq) }
+func (h *appliance) id(seq int) string { return fmt.Sprintf("%s.%d", h.bus.RunID(), seq) }
 
 func TestEventsBeginWithASnapshot(t *testing.T) {
 	h := newAppliance(t)
@@ -125,8 +125,8 @@ func TestEventsOfAnotherRun(t *testing.T) {
 	h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
 	h.publish(t, robotA, "s1", event.Heard{Text: "hello"})
 	for _, id := range []string{
-		"0123456789ab.1", h.id(3), h.bus.Run(), h.bus.Run() + ".", h.bus.Run() + ".-1", h.bus.Run() + ".1x", h.bus.Run() + ".1.1",
-		h.bus.Run() + ".99999999999999999999", "1", ".1", strings.Repeat("9", 4000),
+		"0123456789ab.1", h.id(3), h.bus.RunID(), h.bus.RunID() + ".", h.bus.RunID() + ".-1", h.bus.RunID() + ".1x", h.bus.RunID() + ".1.1",
+		h.bus.RunID() + ".99999999999999999999", "1", ".1", strings.Repeat("9", 4000),
 	} {
 		if m := h.listen(t, id).next(); m.event != "snapshot" || m.id != h.id(2) || len(m.data.States) != 1 {
 			t.Errorf("after id %.40q: %+v, want a snapshot", id, m)
