@@ -56,8 +56,8 @@ func Of[K any, O interface{ Check() error }, S, E any](d Driver[S, E], complete 
 	return d
 }
 
-// For returns a driver that accepts a T as its setup. It is d, with the function setup converting a T
-// to d's type of setup.
+// For returns a driver like d that accepts a T as its setup. The function setup converts a T to d's type
+// of setup.
 func For[T, S, E any](d Driver[S, E], setup func(T) S) Driver[T, E] {
 	return Driver[T, E]{Kind: d.Kind, Runs: d.Runs, Summary: d.Summary, Billed: d.Billed, Sample: d.Sample, Options: d.Options,
 		Check: func(options any, t T) error { return d.Check(options, setup(t)) },

@@ -26,10 +26,10 @@ const (
 // mapped when it is used.
 const populateRead = 22
 
-// Run releases memory after one second without an event, again after 30 s more without one (a start takes
-// longer than a second), and from then on 30 s after each last event. next waits for an event and reports
-// whether it is urgent; an urgent event makes Run map all released pages again. Run returns when ctx
-// ends, or when next returns an error other than the deadline of its context.
+// Run releases memory after one second without an event, and again after 30 s more, because a start takes
+// longer than a second. After an event, it releases memory once no event has come for 30 s. next waits for
+// an event and reports whether it is urgent; an urgent event makes Run map all released pages again. Run
+// returns when ctx ends, or when next returns an error other than the deadline of its context.
 func Run(ctx context.Context, next func(context.Context) (urgent bool, err error), log *slog.Logger) {
 	delay := afterStart
 	released := false // whether pages were released and not mapped again

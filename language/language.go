@@ -1,6 +1,6 @@
 // Package language contains the sentences that the appliance says and shows, in each of
-// its languages, and speaks times, dates and durations. The catalogue of a language is
-// two files in a folder with the language's BCP 47 tag as its name:
+// its languages, and puts times, dates and durations into words. The catalogue of a
+// language is two files in a folder with the language's BCP 47 tag as its name:
 //
 //   - spoken.yaml has the messages that robots say. A message may begin with an emoji,
 //     which becomes the robot's face.

@@ -88,9 +88,9 @@ func (w pacing) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // frames parses the frames (RFC 6455 section 5.2) in the bytes that are read from a connection. It leaves the validation
 // to the library.
 type frames struct {
-	header [14]byte // header of the present frame
+	header [14]byte // header of the current frame
 	have   int      // number of bytes of header that have been read
-	skip   uint64   // number of bytes of the payload that have yet to be read
+	skip   uint64   // number of bytes of the payload that have not been read yet
 }
 
 // idle returns the number of idle frames whose headers end in p, the next bytes of the connection.
@@ -115,7 +115,7 @@ func (f *frames) idle(p []byte) (n int) {
 	return n
 }
 
-// length returns the length of the present header, or a lower bound until the first two bytes have been read.
+// length returns the length of the current header in bytes, or 2 until its first two bytes have been read.
 func (f *frames) length() int {
 	if f.have < 2 {
 		return 2
@@ -133,7 +133,7 @@ func (f *frames) length() int {
 	return n
 }
 
-// payload returns the length of the payload after a complete header.
+// payload returns the length of the payload in bytes. The header must be complete.
 func (f *frames) payload() uint64 {
 	switch n := f.header[1] & 0x7f; n {
 	case 126:
