@@ -70,7 +70,7 @@ func channelEmoji(face agent.Emotion) string {
 }
 
 // askAgent returns the reply of the agent to a turn. It marks the turn as untrusted, which keeps the agent from setting a
-// timer, for example: no robot takes part that the timer could ring on.
+// timer, for example: there is no robot that the timer could ring on.
 func (a *API) askAgent(ctx context.Context, t *agent.Turn) (agent.Spoken, error) {
 	select {
 	case a.turns <- struct{}{}:

@@ -26,7 +26,7 @@ func Body(r *http.Request) ([]byte, error) {
 // Decode decodes a JSON body. It ignores unknown keys, because clients send keys that Perch does not need.
 func Decode(body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
-		return BadBody("the body is not the JSON object that belongs here: " + WhyNotJSON(err))
+		return BadBody("the body is not the expected JSON object: " + WhyNotJSON(err))
 	}
 	return nil
 }
@@ -40,7 +40,7 @@ func WhyNotJSON(err error) string {
 	case errors.As(err, &wrong) && wrong.Field != "":
 		return fmt.Sprintf("%.100s may not be a JSON %s", wrong.Field, wrong.Value)
 	case errors.As(err, &wrong):
-		return fmt.Sprintf("it is a JSON %s, and an object belongs here", wrong.Value)
+		return fmt.Sprintf("it is a JSON %s, not an object", wrong.Value)
 	case errors.As(err, &syntax):
 		return fmt.Sprintf("it is not JSON at byte %d: %v", syntax.Offset, syntax)
 	}

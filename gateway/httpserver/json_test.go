@@ -12,7 +12,7 @@ func TestWhyNotJSON(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"args":{"query":7}}`: "args.query may not be a JSON number",
 		`{"args":"x"}`:         "args may not be a JSON string",
-		`[1]`:                  "it is a JSON array, and an object belongs here",
+		`[1]`:                  "it is a JSON array, not an object",
 		`{"args":`:             "it is not JSON at byte 8: unexpected end",
 		`hello`:                "it is not JSON at byte 1: invalid character",
 	} {

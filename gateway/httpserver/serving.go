@@ -48,7 +48,7 @@ func (s *Serving) Enter(r *http.Request) (ctx context.Context, leave func(), err
 			limit, from = s.maxOfPeer, " from this address"
 		}
 		return nil, nil, &Fault{Word: "too_many_" + s.plural, HTTP: http.StatusServiceUnavailable,
-			Sentence: fmt.Sprintf("%d %s are connected%s, and no more are let in; close some", limit, s.plural, from)}
+			Sentence: fmt.Sprintf("%d %s are connected%s, and that is the limit; close some", limit, s.plural, from)}
 	}
 	s.open.Add(1)
 	ctx, cancel := context.WithCancel(s.ctx)

@@ -31,10 +31,10 @@ func TestServing(t *testing.T) {
 			must.Succeed(t, err)
 			serving, leave = c, append(leave, l)
 			if len(leave) == 2 {
-				refused("192.0.2.1:3", "too_many_clients", "2 clients are connected from this address, and no more are let in; close some")
+				refused("192.0.2.1:3", "too_many_clients", "2 clients are connected from this address, and that is the limit; close some")
 			}
 		}
-		refused("192.0.2.3:1", "too_many_clients", "3 clients are connected, and no more are let in; close some")
+		refused("192.0.2.3:1", "too_many_clients", "3 clients are connected, and that is the limit; close some")
 		leave[0]()
 		leave[0]()
 		if n := s.Connected(); n != 2 {

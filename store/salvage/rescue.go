@@ -89,7 +89,7 @@ func (r *rescue) copyOrphans() error {
 		return nil
 	}
 	if _, err := r.t.freePages(r.freelist); err != nil {
-		return nil //nolint:nilerr // without the list, free pages with old records cannot be told from pages in use
+		return nil //nolint:nilerr // without the list, free pages with old records cannot be distinguished from pages in use
 	}
 	strict := *r.t
 	strict.lost = func(_ part, cause error) error { return cause }

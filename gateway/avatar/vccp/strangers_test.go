@@ -183,12 +183,12 @@ func TestInvalidArguments(t *testing.T) {
 		{"register-agent", object{"robot": string(robotA), "name": "Momo"}, `"name"`},
 		{"register-agent", object{strings.Repeat("x", 500): 1}, `"xxxx`},
 		{"register-agent", object{"robot": 7}, "robot may not be a JSON number"},
-		{"register-agent", []string{string(robotA)}, "it is a JSON array, and an object belongs here"},
+		{"register-agent", []string{string(robotA)}, "it is a JSON array, not an object"},
 		{"get-perception", object{"category": []string{"object"}}, "category may not be a JSON array"},
-		{"get-perception", "object", "it is a JSON string, and an object belongs here"},
+		{"get-perception", "object", "it is a JSON string, not an object"},
 		{"play-action", object{"action": object{"type": 7, "category": "wave", "data": object{}}}, "type may not be a JSON number"},
-		{"play-action", []any{wave}, "it is a JSON array, and an object belongs here"},
-		{"a0b1c2d3e4f5_camera_take_photo", []string{"who?"}, "it is a JSON array, and an object belongs here"},
+		{"play-action", []any{wave}, "it is a JSON array, not an object"},
+		{"a0b1c2d3e4f5_camera_take_photo", []string{"who?"}, "it is a JSON array, not an object"},
 	} {
 		text, failed := m.call(c.tool, c.arguments)
 		if !failed || !strings.Contains(text, c.want) || len(text) > 400 {

@@ -193,9 +193,9 @@ func explain(err error, address, clientID string) error {
 	case errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword), errors.Is(err, packets.ErrorRefusedNotAuthorised):
 		return fmt.Errorf("the broker at %s refuses the user name or the password; check mqtt.user and mqtt.password", address)
 	case errors.Is(err, packets.ErrorRefusedIDRejected):
-		return fmt.Errorf("the broker at %s refuses the client id %s; let it in", address, clientID)
+		return fmt.Errorf("the broker at %s refuses the client id %s; allow that id there", address, clientID)
 	case errors.Is(err, packets.ErrorRefusedServerUnavailable):
-		return fmt.Errorf("the broker at %s refuses connections now; look at its own log", address)
+		return fmt.Errorf("the broker at %s refuses connections now; its own log says why", address)
 	case errors.As(err, &unknown):
 		return fmt.Errorf("the certificate of the broker at %s is signed by an unknown authority; give its authority's certificate as mqtt.ca", address)
 	case errors.As(err, &name):

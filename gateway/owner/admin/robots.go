@@ -205,7 +205,7 @@ func (a *API) picture(id device.ID) (device.Picture, error) {
 	p, found := a.o.Talk.Picture(id)
 	if !found {
 		return p, &httpserver.Fault{Word: "no_picture", HTTP: http.StatusNotFound,
-			Sentence: "this robot has sent no picture since the appliance started; its tools may hold one that takes a photo"}
+			Sentence: "this robot has sent no picture since the appliance started; a brain or you can call its camera tool, if it has one"}
 	}
 	if !slices.Contains([]string{"image/jpeg", "image/png", "image/gif", "image/webp", "image/bmp"}, p.Type) {
 		p.Type = "application/octet-stream"

@@ -36,7 +36,7 @@ var (
 	errTooManyUploads = &httpserver.Fault{Word: "too_many_pictures", HTTP: http.StatusServiceUnavailable,
 		Sentence: "too many pictures are being looked at; try again in a moment"}
 	errSlowUpload = &httpserver.Fault{Word: "too_slow", HTTP: http.StatusRequestTimeout,
-		Sentence: "the picture did not arrive within " + uploadTimeout.String() + "; send a smaller one, or look at the network"}
+		Sentence: "the picture did not arrive within " + uploadTimeout.String() + "; send a smaller one, or check the network"}
 )
 
 // uploads counts the uploads under way.

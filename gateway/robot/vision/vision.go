@@ -32,7 +32,7 @@ type Options struct {
 	Mind interface {
 		DescribeImage(context.Context, agent.Look) (string, error)
 	}
-	// Robots tells which robots are adopted. The pictures of other robots are not stored.
+	// Robots reports which robots are adopted. The pictures of other robots are not stored.
 	Robots interface{ Trusts(device.ID) bool }
 	// Prepare sets the language and the brain of the robot, and the time zone, in a Look.
 	Prepare func(*agent.Look)
