@@ -95,7 +95,7 @@ func (d *dispatcher) await(ctx context.Context, events <-chan event.Envelope, al
 // reload lists the robots and reads the store, at the start and after missed events. It
 // forgets all offers, because a repeated announcement is better than a missing one.
 func (d *dispatcher) reload() {
-	ids := d.robots.Open()
+	ids := d.robots.Reachable()
 	d.listedAt = d.o.Bus.Seq()
 	open := map[device.ID]string{}
 	d.listed = map[device.ID]bool{}
@@ -165,7 +165,7 @@ func (d *dispatcher) handleConnection(e event.Envelope) {
 		return
 	}
 	// A robot that is connected by MQTT is reachable without a session.
-	if _, ok := d.open[e.Robot]; !ok && slices.Contains(d.robots.Open(), e.Robot) {
+	if _, ok := d.open[e.Robot]; !ok && slices.Contains(d.robots.Reachable(), e.Robot) {
 		d.open[e.Robot] = ""
 	}
 }
@@ -385,7 +385,7 @@ func (d *dispatcher) announce(ctx context.Context, id device.ID, w *waiting) {
 	switch {
 	case err == nil:
 		w.offered[id] = true
-	case slices.Contains(d.robots.Open(), id):
+	case slices.Contains(d.robots.Reachable(), id):
 		d.refused[id] = d.o.Clock.Running() + checkInterval
 	default:
 		d.removeRobot(id)

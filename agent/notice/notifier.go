@@ -20,9 +20,9 @@ type Announcement struct {
 
 // robots makes robots announce notifications to people.
 type robots interface {
-	// Open returns the reachable robots. A robot is reachable if its channel is open and it
-	// has received the response to its hello, or if it is connected by MQTT.
-	Open() []device.ID
+	// Reachable returns the robots that can be reached: their channel is open and they have received
+	// the response to their hello, or they are connected by MQTT.
+	Reachable() []device.ID
 	// Announce passes an announcement to the robot's session. The session publishes
 	// NotificationChanged with Shown when the robot has shown the text, and with Spoken
 	// when the speech has been played completely. The announcement replaces a waiting

@@ -118,7 +118,7 @@ func (h *fixture) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func (h *fixture) Open() []device.ID {
+func (h *fixture) Reachable() []device.ID {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.open)
@@ -453,8 +453,8 @@ type listing struct {
 	then func()
 }
 
-func (l *listing) Open() []device.ID {
-	open := l.fixture.Open()
+func (l *listing) Reachable() []device.ID {
+	open := l.fixture.Reachable()
 	if then := l.then; then != nil {
 		l.then = nil
 		then()

@@ -207,7 +207,7 @@ func (a *API) playAsset(ctx context.Context, id device.ID, o command, result *co
 // devices returns the MAC addresses of the connected robots, as the firmware spells them.
 func (a *API) devices() []string {
 	list := []string{}
-	for _, id := range a.o.Talk.Open() {
+	for _, id := range a.o.Talk.Reachable() {
 		list = append(list, id.MAC())
 	}
 	return list

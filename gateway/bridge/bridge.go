@@ -28,8 +28,8 @@ import (
 
 // talk controls robots. Its errors have the method Code, which returns "robot_offline" if the robot cannot be reached.
 type talk interface {
-	// Open returns the adopted robots that can be reached.
-	Open() []device.ID
+	// Reachable returns the adopted robots that can be reached.
+	Reachable() []device.ID
 	// Speak makes a robot speak a text. If the channel is closed, the text is queued until the robot connects.
 	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	// InjectText handles a text as if a person had said it to the robot.
@@ -129,7 +129,7 @@ var errNoRobot error = &httpserver.Fault{Word: "no_robot", HTTP: http.StatusServ
 // robot returns the ID of the connected robot with a MAC address or a name, or of the first connected robot if name is
 // empty.
 func (a *API) robot(name string) (device.ID, error) {
-	open := a.o.Talk.Open()
+	open := a.o.Talk.Reachable()
 	if name == "" {
 		if len(open) == 0 {
 			return "", errNoRobot

@@ -69,7 +69,7 @@ func (r *robots) requests() []string {
 	return asked
 }
 
-func (r *robots) Open() []device.ID { return r.open }
+func (r *robots) Reachable() []device.ID { return r.open }
 func (r *robots) Speak(_ context.Context, id device.ID, text string) (bool, error) {
 	return false, r.record("say", string(id), text)
 }

@@ -137,7 +137,7 @@ func TestBadCommands(t *testing.T) {
 		{"perch/a0b1c2d3e4f4/say/set", "\xff\x00\xfe\x01", "not text in UTF-8"},
 		{"perch/a0b1c2d3e4f4/volume/set", "fifty", "is not a number"},
 		{"perch/a0b1c2d3e4f4/volume/set", `"50"`, "is not a number"},
-		{"perch/a0b1c2d3e4f4/volume/set", "101", "volume goes from 0 to 100, not to 101"},
+		{"perch/a0b1c2d3e4f4/volume/set", "101", "volume must be from 0 to 100, not 101"},
 		{"perch/a0b1c2d3e4f4/head/set", `{"yaw":"left"}`, "with numbers"},
 		{"perch/a0b1c2d3e4f4/head/set", `{"roll":3}`, "unknown field"},
 		{"perch/a0b1c2d3e4f4/led/set", `{"state":"ON","color":{"r":300}}`, "not to 300"},

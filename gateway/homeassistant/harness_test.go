@@ -305,7 +305,7 @@ func (k *talker) Ask(_ context.Context, id device.ID, q agent.Question) (agent.A
 	return k.answers, nil
 }
 
-func (k *talker) Feel(_ context.Context, id device.ID, e agent.Emotion) error {
+func (k *talker) ShowEmotion(_ context.Context, id device.ID, e agent.Emotion) error {
 	err := k.note(id, "feel %s", e.Name)
 	if err == nil {
 		k.harness.bus.Publish(id, k.harness.board.Robot(id).Session, event.Emotion{Name: e.Name, Emoji: e.Emoji})

@@ -126,7 +126,7 @@ func (a *API) updateFaces(ctx context.Context, f *faces, now time.Time) (again t
 			continue
 		}
 		f.given[id] = state
-		if err := a.o.Talk.Feel(ctx, id, state.traits().face); err != nil && ctx.Err() == nil {
+		if err := a.o.Talk.ShowEmotion(ctx, id, state.traits().face); err != nil && ctx.Err() == nil {
 			delete(f.given, id)
 			a.o.Log.Debug("a robot cannot show the state of a coding session", "robot", id, "err", err)
 		}
@@ -136,7 +136,7 @@ func (a *API) updateFaces(ctx context.Context, f *faces, now time.Time) (again t
 
 // robots returns the connected and adopted robots that show coding sessions.
 func (a *API) robots() []device.ID {
-	return slices.DeleteFunc(slices.Clone(a.o.Talk.Open()), func(id device.ID) bool {
+	return slices.DeleteFunc(slices.Clone(a.o.Talk.Reachable()), func(id device.ID) bool {
 		return len(a.o.Robots) > 0 && !slices.Contains(a.o.Robots, id) || !a.o.Trusts(id)
 	})
 }

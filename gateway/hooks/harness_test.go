@@ -42,7 +42,7 @@ type robots struct {
 	ask func(ctx context.Context, id device.ID, q agent.Question) (agent.Answer, error)
 }
 
-func (r *robots) Open() []device.ID {
+func (r *robots) Reachable() []device.ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.open)
@@ -54,7 +54,7 @@ func (r *robots) opens(ids ...device.ID) {
 	r.open = ids
 }
 
-func (r *robots) Feel(_ context.Context, id device.ID, e agent.Emotion) error {
+func (r *robots) ShowEmotion(_ context.Context, id device.ID, e agent.Emotion) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.faces = append(r.faces, fmt.Sprint(id, " ", e.Name))

@@ -21,10 +21,10 @@ import (
 
 // talk is the part of the robots' server that shows faces.
 type talk interface {
-	// Open returns the adopted robots that can be reached.
-	Open() []device.ID
-	// Feel shows a face on a robot.
-	Feel(ctx context.Context, id device.ID, e agent.Emotion) error
+	// Reachable returns the adopted robots that can be reached.
+	Reachable() []device.ID
+	// ShowEmotion shows a face on a robot.
+	ShowEmotion(ctx context.Context, id device.ID, e agent.Emotion) error
 }
 
 // asker asks people questions.

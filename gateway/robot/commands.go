@@ -113,8 +113,8 @@ func (s *Server) KeepOpen(id device.ID, until time.Time) {
 	_ = s.post(s.ctx, id, dialogue.HoldChannel{Until: until})
 }
 
-// Feel changes the robot's face.
-func (s *Server) Feel(ctx context.Context, id device.ID, e agent.Emotion) error {
+// ShowEmotion changes the robot's face.
+func (s *Server) ShowEmotion(ctx context.Context, id device.ID, e agent.Emotion) error {
 	return s.orByMQTT(id, s.post(ctx, id, dialogue.ShowEmotion{Emotion: e}), func(k *link) error {
 		return k.send(xiaozhi.LLM{Emotion: e.On(k.robot.Board).Name, Text: e.Emoji})
 	})
@@ -216,9 +216,9 @@ func (s *Server) Tools(id device.ID) []device.Tool {
 	return r.KnownTools()
 }
 
-// Open returns the adopted robots that can be reached, sorted: robots with an open channel whose hello
+// Reachable returns the adopted robots that can be reached, sorted: robots with an open channel whose hello
 // was answered, and robots connected by MQTT. All of them can at least show notifications.
-func (s *Server) Open() []device.ID {
+func (s *Server) Reachable() []device.ID {
 	reachable := s.greeted()
 	for _, k := range s.links.all() {
 		if _, err := s.sessions.of(k.robot.ID); err != nil {

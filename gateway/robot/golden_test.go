@@ -381,7 +381,7 @@ func (p *player) command(s scripting) {
 		err = errors.Join(err, e)
 	case "feel":
 		var e agent.Emotion
-		err = errors.Join(json.Unmarshal([]byte(s.rest), &e), p.server.Feel(ctx, robotID, e))
+		err = errors.Join(json.Unmarshal([]byte(s.rest), &e), p.server.ShowEmotion(ctx, robotID, e))
 	case "hear":
 		err = p.server.InjectText(ctx, robotID, p.quoted(s.rest))
 	case "play":

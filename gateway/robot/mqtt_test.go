@@ -276,7 +276,7 @@ func TestBetweenTalks(t *testing.T) {
 	}
 	must.Succeed(t, s.Reboot(t.Context(), robotID))
 	await[xiaozhi.Reboot](r)
-	must.Succeed(t, s.Feel(t.Context(), robotID, agent.Emotion{Name: "happy", Emoji: "😊"}))
+	must.Succeed(t, s.ShowEmotion(t.Context(), robotID, agent.Emotion{Name: "happy", Emoji: "😊"}))
 	if m := await[xiaozhi.LLM](r); m.Emotion != "happy" {
 		t.Errorf("shown is %+v", m)
 	}
@@ -303,7 +303,7 @@ func TestCommandsToABrokenConnection(t *testing.T) {
 	s.links.mu.Unlock()
 	for name, err := range map[string]error{
 		"reboot":   s.Reboot(t.Context(), robotID),
-		"feel":     s.Feel(t.Context(), robotID, agent.Emotion{Name: "happy", Emoji: "😊"}),
+		"feel":     s.ShowEmotion(t.Context(), robotID, agent.Emotion{Name: "happy", Emoji: "😊"}),
 		"announce": s.Announce(t.Context(), robotID, notice.Announcement{ID: "n", Text: "The post is here."}),
 		"call":     func() error { _, err := s.Call(t.Context(), robotID, tool.Name, nil); return err }(),
 	} {

@@ -140,7 +140,7 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 	h.command("notification send the post is here --robot "+string(id), 1, "perch robot adopt "+string(id))
 	h.Expect(http.StatusServiceUnavailable, "", http.MethodPost, "/xiaozhi/admin/say", `{"text":"hello"}`,
 		"Authorization", "Bearer "+h.OwnerToken())
-	if open := h.Talk.Open(); len(open) != 0 {
+	if open := h.Talk.Reachable(); len(open) != 0 {
 		t.Errorf("those that are told things: %v", open)
 	}
 	reader := h.Bus.ReadFrom(before + 1)
@@ -156,7 +156,7 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 	}
 
 	h.command("robot adopt "+string(id), 0)
-	h.Eventually("adopted, it is among those that are told things", func() bool { return len(h.Talk.Open()) == 1 })
+	h.Eventually("adopted, it is among those that are told things", func() bool { return len(h.Talk.Reachable()) == 1 })
 }
 
 // TestDevicesMoveNoTerminal: what an appliance from before has kept of a robot is

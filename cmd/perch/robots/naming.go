@@ -98,7 +98,7 @@ func (n Naming) handleEvent(waiting nameless, open map[device.ID]*openQuestion, 
 	switch ev := e.Event.(type) {
 	case event.RobotAdopted:
 		waiting[e.Robot] = time.Time{}
-		if slices.Contains(n.Server.Open(), e.Robot) {
+		if slices.Contains(n.Server.Reachable(), e.Robot) {
 			waiting[e.Robot] = time.Now().Add(pauseBeforeName)
 		}
 	case event.RobotRenamed, event.RobotForgotten:

@@ -206,7 +206,7 @@ func (r RuleActions) Feel(ctx context.Context, id device.ID, emotion string) err
 	if !ok {
 		return fmt.Errorf("%.40q is not an emotion of robots", emotion)
 	}
-	return r.Server.Feel(ctx, id, face.On(robot.Board))
+	return r.Server.ShowEmotion(ctx, id, face.On(robot.Board))
 }
 
 // Publish publishes a message by MQTT.

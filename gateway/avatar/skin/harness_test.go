@@ -57,7 +57,7 @@ func (f family) Trusts(id device.ID) bool { return slices.Contains(f, id) && id 
 // away are robots without an open channel.
 type away struct{}
 
-func (away) Open() []device.ID                                              { return nil }
+func (away) Reachable() []device.ID                                         { return nil }
 func (away) Announce(context.Context, device.ID, notice.Announcement) error { return io.EOF }
 func (away) KeepOpen(device.ID, time.Time)                                  {}
 

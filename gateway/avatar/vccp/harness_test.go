@@ -90,7 +90,7 @@ func (r *robots) Tools(device.ID) []device.Tool {
 func (r *robots) Speak(_ context.Context, id device.ID, text string) (bool, error) {
 	return false, r.note("say", id, text)
 }
-func (r *robots) Feel(_ context.Context, id device.ID, e agent.Emotion) error {
+func (r *robots) ShowEmotion(_ context.Context, id device.ID, e agent.Emotion) error {
 	return r.note("feel", id, e.Name)
 }
 func (r *robots) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {

@@ -133,7 +133,7 @@ func (c robotCharacter) showFace(ctx context.Context, data json.RawMessage) erro
 	if !found {
 		return fmt.Errorf("there is no preset %q; the presets are: %s", plain.Clip(e.Preset, limit.Word), strings.Join(presets(), ", "))
 	}
-	return c.server.o.Control.Feel(ctx, c.robot, face)
+	return c.server.o.Control.ShowEmotion(ctx, c.robot, face)
 }
 
 // speak performs the action say.

@@ -32,7 +32,7 @@ type robotControl interface {
 	// Speak has a robot speak. queued is true if the robot will speak once it connects.
 	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	// Feel has a robot show a face.
-	Feel(ctx context.Context, id device.ID, e agent.Emotion) error
+	ShowEmotion(ctx context.Context, id device.ID, e agent.Emotion) error
 }
 
 // registry holds the registered robots. Models can use only adopted robots: models read the

@@ -64,7 +64,7 @@ type talk interface {
 	Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error)
 	// Ask makes a robot ask a question, and waits for the answer until the question expires.
 	Ask(ctx context.Context, id device.ID, q agent.Question) (agent.Answer, error)
-	Feel(ctx context.Context, id device.ID, e agent.Emotion) error
+	ShowEmotion(ctx context.Context, id device.ID, e agent.Emotion) error
 	Mute(id device.ID, on bool)
 	Abort(ctx context.Context, id device.ID) error
 	Hangup(ctx context.Context, id device.ID, why string) error
@@ -147,7 +147,7 @@ func (s Services) Execute(ctx context.Context, id device.ID, c Command) (Effect,
 	case showEmotion:
 		robot, err := s.Robots.Get(id)
 		if err == nil {
-			err = s.Talk.Feel(ctx, id, c.emotion.On(robot.Board))
+			err = s.Talk.ShowEmotion(ctx, id, c.emotion.On(robot.Board))
 		}
 		return Effect{}, err
 	case mute:
@@ -244,7 +244,7 @@ func (s Services) setLevel(ctx context.Context, id device.ID, c level) error {
 		return s.missingTool(id, c.what)
 	}
 	if low, high, ok := control.Percent(); ok && (c.value < low || c.value > high) {
-		return fmt.Errorf("%s goes from %d to %d, not to %d", c.what, low, high, c.value)
+		return fmt.Errorf("%s must be from %d to %d, not %d", c.what, low, high, c.value)
 	}
 	_, err := s.Talk.Call(ctx, id, control.Name, map[string]any{control.Arguments[0]: c.value})
 	return err
