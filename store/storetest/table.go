@@ -65,6 +65,7 @@ func (t *Table[T]) Get(key string) (v T, found bool, err error) {
 // Put implements store.Table.
 func (t *Table[T]) Put(key string, v T) error { return t.writeDurably(func() { t.store(key, v) }) }
 
+// store stores a value, and counts it. t.mu must be held.
 func (t *Table[T]) store(key string, v T) {
 	if t.Kept == nil {
 		t.Kept = map[string]T{}
