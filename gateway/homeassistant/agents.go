@@ -230,7 +230,7 @@ func (a *agents) parseAnswer(id, thing string, m connection.Incoming, now time.T
 	case m.Retained:
 		return "", false, errors.New("it was published retained, and would be given again at every connection; publish it without the retain flag")
 	case v == nil:
-		return "", false, errors.New("there is no such agent, or no longer")
+		return "", false, errors.New("no agent has this id, or it was removed")
 	case a.o.User == "":
 		return "", false,
 			errors.New("the broker accepts clients without a user; give Perch a user there, as mqtt.user, and refuse clients without one")

@@ -210,7 +210,7 @@ func explain(err error, address, clientID string) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("nothing listens at %s; start the broker or correct mqtt.broker", address)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return fmt.Errorf("there is no way to %s; check mqtt.broker and the network", address)
+		return fmt.Errorf("there is no route to %s; check mqtt.broker and the network", address)
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Errorf("nothing answers at %s within %s; check mqtt.broker and the broker", address, connectTimeout)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
