@@ -26,7 +26,7 @@ func TestFacts(t *testing.T) {
 	}
 	for sentence, body := range map[string]string{
 		"needs a text": `{"text":" \n"}`, "at most 1000 bytes": `{"body":"` + strings.Repeat("x", 1001) + `"}`,
-		"are short": `{"text":"x","key":"` + strings.Repeat("k", 201) + `"}`, "type is one of": `{"text":"x","type":"gossip"}`,
+		"have at most 200 bytes": `{"text":"x","key":"` + strings.Repeat("k", 201) + `"}`, "type is one of": `{"text":"x","type":"gossip"}`,
 		"context is an object": `{"text":"x","context":[1]}`,
 	} {
 		var f agent.Fact

@@ -180,7 +180,7 @@ func TestInvalidManifests(t *testing.T) {
 		"null":                                "no JSON object",
 		`{"spec":"agent-manifest/0.3"}`:       "spec is",
 		`{"spec":"agent-manifest/0.1"}`:       "name is",
-		begin + `,"brain":{"provider":3}}`:    "brain.provider is no number",
+		begin + `,"brain":{"provider":3}}`:    "brain.provider may not be a JSON number",
 		begin + `,"brain":{"provider":"x"}}`:  "brain.provider is none, anthropic",
 		begin + `,"brain":{"temperature":3}}`: "brain.temperature",
 		begin + `,"brain":{"maxTokens":-1}}`:  "brain.maxTokens",

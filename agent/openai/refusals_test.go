@@ -88,7 +88,7 @@ func TestRefusals(t *testing.T) {
 				return "Invalid schema for a function: it must have properties."
 			}
 			return ""
-		}, 400, "T X, , T X", "this turn goes without tools"},
+		}, 400, "T X, , T X", "this turn continues without tools"},
 		"tools with an effort that nobody has set": {func(body map[string]any, _ int) string {
 			if body["tools"] != nil && body["reasoning_effort"] != "none" {
 				return "Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'."
