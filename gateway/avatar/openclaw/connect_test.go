@@ -50,7 +50,7 @@ func f(all ...func(map[string]any)) []func(map[string]any) { return all }
 // TestToken: with Options.Token a client needs the token, whatever else it sends.
 func TestToken(t *testing.T) {
 	lock := httpserver.NewKey("the-key-of-the-skins", "skins.key", "")
-	h := newHarness(t, func(o *Options, _ *paces) {
+	h := newHarness(t, func(o *Options, _ *timings) {
 		o.Token = func(remote, token string) error {
 			return lock.CheckToken(&http.Request{RemoteAddr: remote}, token, nil)
 		}

@@ -138,7 +138,7 @@ func (c *connection) shakeHands(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	timer := time.NewTimer(c.server.paces.handshake)
+	timer := time.NewTimer(c.server.timings.handshake)
 	defer timer.Stop()
 	select {
 	case f := <-c.frames:
@@ -193,7 +193,7 @@ func (c *connection) refuse(id string, r *refusal) error {
 
 // run handles requests and sends messages until the connection ends.
 func (c *connection) run(ctx context.Context) {
-	tick := time.NewTicker(c.server.paces.tick)
+	tick := time.NewTicker(c.server.timings.tick)
 	defer tick.Stop()
 	defer c.finals.timer.Stop()
 	var news <-chan struct{}
@@ -434,6 +434,6 @@ func (c *connection) hello() any {
 			"sessionDefaults": map[string]any{"defaultAgentId": household, "mainKey": household, "mainSessionKey": mainKey,
 				"scope": "per-sender"}},
 		"auth":   map[string]any{"role": operator, "scopes": c.handshake.scopes},
-		"policy": map[string]any{"maxPayload": limit.Body, "maxBufferedBytes": limit.Body, "tickIntervalMs": c.server.paces.tick.Milliseconds()},
+		"policy": map[string]any{"maxPayload": limit.Body, "maxBufferedBytes": limit.Body, "tickIntervalMs": c.server.timings.tick.Milliseconds()},
 	}
 }

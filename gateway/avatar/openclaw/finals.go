@@ -76,7 +76,7 @@ func (c *connection) finish(e endedText) error {
 		return c.send(final)
 	}
 	if len(c.finals.waiting) == 0 { // later responses do not postpone the timer
-		c.finals.timer.Reset(c.server.paces.finalDelay)
+		c.finals.timer.Reset(c.server.timings.finalDelay)
 	}
 	c.finals.waiting[e.run] = final
 	return nil

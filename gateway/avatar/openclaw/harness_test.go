@@ -106,17 +106,17 @@ type harness struct {
 	server *Server
 }
 
-func newHarness(t testing.TB, change ...func(*Options, *paces)) *harness {
+func newHarness(t testing.TB, change ...func(*Options, *timings)) *harness {
 	t.Helper()
 	h := &harness{t: t, talks: &scripted{}}
 	h.Appliance = avatartest.Start(t, func(f *feed.Feed) avatartest.Server {
 		o := Options{Feed: f, Chat: h.talks, Characters: cast{"leo"}, Name: func() string { return "Chan" }, Version: "1.2.3", Log: slog.New(slog.DiscardHandler)}
-		p := defaultPaces()
+		p := defaultTimings()
 		for _, c := range change {
 			c(&o, &p)
 		}
 		h.server = New(o)
-		h.server.paces = p
+		h.server.timings = p
 		return h.server
 	})
 	h.talks.bus = h.Bus

@@ -59,8 +59,8 @@ const (
 	maxTexts      = 4  // texts from one client that are being answered
 )
 
-// paces are the intervals of a connection; tests shorten them.
-type paces struct {
+// timings are the intervals and timeouts of a connection; tests shorten them.
+type timings struct {
 	handshake time.Duration // maximum time until a client has sent its connect request
 	tick      time.Duration // interval between tick events, and between pings
 	send      time.Duration // maximum time for sending a frame
@@ -70,17 +70,17 @@ type paces struct {
 	finalDelay time.Duration
 }
 
-// defaultPaces returns the intervals outside tests. Intervals that the OpenClaw gateway also has
+// defaultTimings returns the timings outside tests. Timings that the OpenClaw gateway also has
 // are as long as there.
-func defaultPaces() paces {
-	return paces{handshake: 15 * time.Second, tick: 15 * time.Second, send: 5 * time.Second, finalDelay: time.Second}
+func defaultTimings() timings {
+	return timings{handshake: 15 * time.Second, tick: 15 * time.Second, send: 5 * time.Second, finalDelay: time.Second}
 }
 
 // Server accepts clients.
 type Server struct {
 	o       Options
 	serving *httpserver.Serving
-	paces   paces
+	timings timings
 	started time.Time
 	texts   texts
 }
@@ -88,7 +88,7 @@ type Server struct {
 // New returns a server. The caller runs o.Feed and the server.
 func New(o Options) *Server {
 	o.Version, o.Log = cmp.Or(o.Version, "dev"), httpserver.LimitLogger(o.Log)
-	return &Server{o: o, serving: httpserver.NewServing("clients", maxClients, maxPerAddress), paces: defaultPaces(), started: time.Now(), texts: newTexts()}
+	return &Server{o: o, serving: httpserver.NewServing("clients", maxClients, maxPerAddress), timings: defaultTimings(), started: time.Now(), texts: newTexts()}
 }
 
 // Run accepts clients until ctx ends. It then closes every connection with status 1001 (going
@@ -116,6 +116,6 @@ func (s *Server) Routes(r gin.IRouter) {
 // open upgrades a request and serves the client on other goroutines.
 func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	remote := r.RemoteAddr
-	return avatar.Accept(s.serving, w, r, socket.Options{MaxMessage: limit.Body, SendWithin: s.paces.send,
-		Quiet: 3*s.paces.tick + s.paces.send, PerSecond: maxPerSecond}, func(ctx context.Context, conn *socket.Conn) { newConnection(s, conn, remote).serve(ctx) })
+	return avatar.Accept(s.serving, w, r, socket.Options{MaxMessage: limit.Body, SendWithin: s.timings.send,
+		Quiet: 3*s.timings.tick + s.timings.send, PerSecond: maxPerSecond}, func(ctx context.Context, conn *socket.Conn) { newConnection(s, conn, remote).serve(ctx) })
 }

@@ -255,7 +255,7 @@ func TestRefusedTexts(t *testing.T) {
 // last of them.
 func TestAgent(t *testing.T) {
 	late := func(late time.Duration) *harness {
-		return newHarness(t, func(_ *Options, p *paces) { p.finalDelay = late })
+		return newHarness(t, func(_ *Options, p *timings) { p.finalDelay = late })
 	}
 	h := late(time.Minute)
 	c := h.join()
@@ -348,9 +348,9 @@ func TestLeavingEndsTurns(t *testing.T) {
 
 // TestClientThatDoesNotRead delays no other, and is disconnected.
 func TestClientThatDoesNotRead(t *testing.T) {
-	h := newHarness(t, func(_ *Options, p *paces) { p.send = time.Minute })
+	h := newHarness(t, func(_ *Options, p *timings) { p.send = time.Minute })
 	other := h.join()
-	h.server.paces.send = 200 * time.Millisecond // not that of the other, as this machine may be slow as well
+	h.server.timings.send = 200 * time.Millisecond // not that of the other, as this machine may be slow as well
 	silent := h.join()
 	long := strings.Repeat("x", 1900)
 	go func() { // it asks and asks
@@ -408,7 +408,7 @@ func TestGarbage(t *testing.T) {
 
 // TestLimits: the time for the handshake, and the number of connections.
 func TestLimits(t *testing.T) {
-	h := newHarness(t, func(_ *Options, p *paces) { p.handshake = 50 * time.Millisecond })
+	h := newHarness(t, func(_ *Options, p *timings) { p.handshake = 50 * time.Millisecond })
 	c := h.dial()
 	c.gone() // it has said nothing
 	h = newHarness(t)
@@ -422,7 +422,7 @@ func TestLimits(t *testing.T) {
 
 // TestTick: ticks are sent, and numbered.
 func TestTick(t *testing.T) {
-	h := newHarness(t, func(_ *Options, p *paces) { p.tick = 10 * time.Millisecond })
+	h := newHarness(t, func(_ *Options, p *timings) { p.tick = 10 * time.Millisecond })
 	c := h.join()
 	for n := range 5 {
 		var at struct{ TS int64 }

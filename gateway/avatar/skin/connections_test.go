@@ -48,7 +48,7 @@ func (h *harness) someLate() bool {
 // frames wait.
 func TestSkinThatDoesNotRead(t *testing.T) {
 	h := newHarness(t)
-	h.server.paces.send = time.Minute // this machine may be slow
+	h.server.timings.send = time.Minute // this machine may be slow
 	slow, quick := h.raw(t), h.connect(t)
 	quick.until()
 	for n := 0; n < 2000 && !h.someLate(); n++ {
@@ -67,7 +67,7 @@ func TestSkinThatDoesNotRead(t *testing.T) {
 // TestUnreadMoodsAreBounded, and gestures: a slow skin delays no other, and reads the latest.
 func TestUnreadMoodsAreBounded(t *testing.T) {
 	h := newHarness(t)
-	h.server.paces.send = time.Minute // this machine may be slow
+	h.server.timings.send = time.Minute // this machine may be slow
 	slow, quick := h.raw(t), h.connect(t)
 	slow.SendShort(`{"type":"subscribe","events":["mood","gesture","notification"]}`)
 	const rounds = 300 // more than the network holds
@@ -97,7 +97,7 @@ func TestUnreadMoodsAreBounded(t *testing.T) {
 // notification that is not of low urgency.
 func TestSlowSkinGetsLatestFrames(t *testing.T) {
 	h := newHarness(t)
-	h.server.paces.send = time.Minute // this machine may be slow
+	h.server.timings.send = time.Minute // this machine may be slow
 	slow, quick := h.raw(t), h.connect(t)
 	h.happens(robotA, "s1", event.RobotOnline{})
 	quick.until()
@@ -132,7 +132,7 @@ func TestKeepAlive(t *testing.T) {
 		bus := event.NewBus()
 		defer bus.Close()
 		s := New(bare(bus, agent.NewBoard()))
-		avatartest.Pipe(t, s.Run, s.open).CheckKeepAlive(s.paces.quiet, `{"type":"ping"}`, s.Connected)
+		avatartest.Pipe(t, s.Run, s.open).CheckKeepAlive(s.timings.quiet, `{"type":"ping"}`, s.Connected)
 	})
 }
 

@@ -99,7 +99,7 @@ type Server struct {
 	o       *Options
 	serving *httpserver.Serving
 	turns   *turns
-	paces   paces
+	timings timings
 	created time.Time // shown as the creation time of the models
 
 	mu      sync.Mutex
@@ -120,7 +120,7 @@ func New(o Options) *Server {
 		o.Language = func(device.ID) string { return "" }
 	}
 	return &Server{o: &o, serving: cmp.Or(o.serving, httpserver.NewServing("skins", maxSkins, maxPerAddress)), skins: map[*skin]bool{},
-		playing: map[string]*playback{}, turns: &turns{busy: map[string]bool{}}, paces: defaultPaces(), created: time.Now()}
+		playing: map[string]*playback{}, turns: &turns{busy: map[string]bool{}}, timings: defaultTimings(), created: time.Now()}
 }
 
 // Run waits until ctx ends. It then refuses new skins, closes every WebSocket with status 1001

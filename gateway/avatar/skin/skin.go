@@ -31,16 +31,16 @@ type skin struct {
 	ended chan struct{} // closed once read has returned
 }
 
-// paces are the intervals of a connection; tests shorten them.
-type paces struct {
+// timings are the intervals and timeouts of a connection; tests shorten them.
+type timings struct {
 	ping  time.Duration // interval between pings
 	quiet time.Duration // the connection is dropped after this time without a message or pong
 	send  time.Duration // maximum time for sending one frame
 }
 
-// defaultPaces returns the intervals outside tests.
-func defaultPaces() paces {
-	return paces{ping: 20 * time.Second, quiet: 50 * time.Second, send: 5 * time.Second}
+// defaultTimings returns the timings outside tests.
+func defaultTimings() timings {
+	return timings{ping: 20 * time.Second, quiet: 50 * time.Second, send: 5 * time.Second}
 }
 
 // smallBuffer is the size of a connection's buffer in bytes. Nearly every frame fits in it.
@@ -53,7 +53,7 @@ const maxCommands = 50
 func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	remote := r.RemoteAddr
 	return avatar.Accept(s.serving, w, r, socket.Options{
-		MaxMessage: limit.Question, SendWithin: s.paces.send, Quiet: s.paces.quiet, Buffer: smallBuffer, PerSecond: maxCommands,
+		MaxMessage: limit.Question, SendWithin: s.timings.send, Quiet: s.timings.quiet, Buffer: smallBuffer, PerSecond: maxCommands,
 		Subprotocols: []string{avatar.Subprotocol},
 	}, func(ctx context.Context, conn *socket.Conn) {
 		one := &skin{server: s, conn: conn, ended: make(chan struct{}), address: remote, since: time.Now(), log: s.o.Log.With("address", remote),
@@ -145,7 +145,7 @@ func (s *skin) commandError(err error, logMessage string) *commandError {
 // write sends frames and pings until the connection ends.
 func (s *skin) write() {
 	defer s.conn.Drop()
-	ticker := time.NewTicker(s.server.paces.ping)
+	ticker := time.NewTicker(s.server.timings.ping)
 	defer ticker.Stop()
 	for {
 		select {
