@@ -65,12 +65,12 @@ type Options struct {
 // API serves the API. Run publishes delayed events.
 type API struct {
 	o       Options
-	pace    pace
+	limiter limiter
 	readers atomic.Int32 // number of streams
 }
 
 // New returns an API.
-func New(o Options) *API { return &API{o: o, pace: newPace()} }
+func New(o Options) *API { return &API{o: o, limiter: newLimiter()} }
 
 // Default and maximum number of actions in a list.
 const (

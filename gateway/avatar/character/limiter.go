@@ -12,8 +12,8 @@ import (
 	"perch/event"
 )
 
-// pace limits the events that viewers report or request, and delays some of them.
-type pace struct {
+// limiter limits the events that viewers report or request, and delays some of them.
+type limiter struct {
 	mu     sync.Mutex
 	rates  *action.Rates[place]
 	all    rateLimit     // for all published events: too many would displace events about speech from the bus
@@ -53,7 +53,7 @@ func isStored(kind action.Type) bool {
 
 // admit counts an event, and reports whether the caller must publish it now. Otherwise the event is
 // delayed, or dropped if it is a gesture. The error wraps action.ErrRate; the event is then dropped.
-func (p *pace) admit(now time.Time, at place, kind action.Type, e event.Event) (publish bool, err error) {
+func (p *limiter) admit(now time.Time, at place, kind action.Type, e event.Event) (publish bool, err error) {
 	if err := p.all.check(now, ""); err != nil {
 		return false, err
 	}
@@ -80,20 +80,20 @@ type place struct {
 	session string
 }
 
-func newPace() pace {
-	return pace{rates: action.NewRates[place](), all: rateLimit{max: 300, period: time.Second}, stored: rateLimit{max: 60, period: time.Minute},
+func newLimiter() limiter {
+	return limiter{rates: action.NewRates[place](), all: rateLimit{max: 300, period: time.Second}, stored: rateLimit{max: 60, period: time.Minute},
 		wake: make(chan struct{}, 1)}
 }
 
 // admit reports whether the caller must publish a viewer's event now. Otherwise Run publishes the
 // event later, or the event is dropped.
 func (a *API) admit(at place, kind action.Type, e event.Event) (publish bool, err error) {
-	a.pace.mu.Lock()
-	publish, err = a.pace.admit(time.Now(), at, kind, e)
-	a.pace.mu.Unlock()
+	a.limiter.mu.Lock()
+	publish, err = a.limiter.admit(time.Now(), at, kind, e)
+	a.limiter.mu.Unlock()
 	if !publish {
 		select {
-		case a.pace.wake <- struct{}{}:
+		case a.limiter.wake <- struct{}{}:
 		default: // Run will receive an earlier element
 		}
 	}
@@ -107,15 +107,15 @@ func (a *API) Run(ctx context.Context) {
 	for {
 		select {
 		case <-timer.C:
-		case <-a.pace.wake:
+		case <-a.limiter.wake:
 		case <-ctx.Done():
 			return
 		}
 		now := time.Now()
-		a.pace.mu.Lock()
-		ready := a.pace.rates.Ready(now)
-		next := a.pace.rates.NextReady()
-		a.pace.mu.Unlock()
+		a.limiter.mu.Lock()
+		ready := a.limiter.rates.Ready(now)
+		next := a.limiter.rates.NextReady()
+		a.limiter.mu.Unlock()
 		for _, r := range ready {
 			a.o.Bus.Publish(r.At.robot, r.At.session, r.Event)
 		}

@@ -36,7 +36,7 @@ type reportResponse struct {
 // Values of reportResponse.Outcome.
 const (
 	outcomeDone   = "done"
-	outcomeHeld   = "held"   // the rates of gestures, emotes and looks have delayed the action, merged it with others or dropped it
+	outcomeHeld   = "held"   // the action was delayed, merged with others or dropped, because of the rate limits of gestures, emotes and looks
 	outcomeQueued = "queued" // the robot speaks the text once it connects
 	outcomeNoted  = "noted"  // the event of a gesture was published, but the robot is not connected and does not make the gesture
 )
