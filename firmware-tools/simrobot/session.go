@@ -112,9 +112,9 @@ func (r *Robot) seed() uint64 {
 	return h.Sum64()
 }
 
-// session opens a channel and runs it to its end. It returns the reason for the end, never
+// runSession opens a channel and runs it to its end. It returns the reason for the end, never
 // nil.
-func (r *Robot) session(ctx context.Context, op opening) error {
+func (r *Robot) runSession(ctx context.Context, op opening) error {
 	s, err := newSession(r, op)
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ func (r *Robot) Talk(ctx context.Context) error {
 	}
 	for {
 		firstSentence := r.person.next
-		end := r.session(ctx, op)
+		end := r.runSession(ctx, op)
 		if next, ok := errors.AsType[*opening](end); ok {
 			op = *next
 			continue

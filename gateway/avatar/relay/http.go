@@ -63,11 +63,11 @@ func (l *httpLink) checkRefusal(err error) error {
 func (l *httpLink) warning() error { return l.warnings.all() }
 func (l *httpLink) close()         { l.client.Close() }
 
-// recent holds the latest IDs or texts that were added: of the notifications that a program was sent,
-// which are not sent again on the next connection, or of the errors that were logged.
-type recent struct{ ids []string }
+// recent holds the latest strings that were added: the IDs of notifications that a program has shown, which
+// are not sent again on the next connection, or the texts of errors that were logged.
+type recent struct{ items []string }
 
-// maxRecent is the maximum number of IDs in recent.
+// maxRecent is the maximum number of strings in recent.
 const maxRecent = 256
 
 // frameID returns an ID that depends only on the content of a frame.
@@ -76,9 +76,9 @@ func frameID(f *feed.Frame) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-func (r *recent) has(id string) bool { return slices.Contains(r.ids, id) }
+func (r *recent) has(item string) bool { return slices.Contains(r.items, item) }
 
-func (r *recent) add(id string) {
-	r.ids = append(r.ids, id)
-	r.ids = r.ids[max(0, len(r.ids)-maxRecent):]
+func (r *recent) add(item string) {
+	r.items = append(r.items, item)
+	r.items = r.items[max(0, len(r.items)-maxRecent):]
 }

@@ -88,7 +88,7 @@ func (l *vtubeLink) connect(ctx context.Context) error {
 }
 
 // dial opens the WebSocket at an address. While access is denied there, it does so only if a token is
-// stored: the user may have given back a permission that was withdrawn.
+// stored: the user may have allowed the plugin with that token again.
 func (l *vtubeLink) dial(ctx context.Context, url string) error {
 	l.address = url
 	_, hasToken, err := l.program.tokens.Get(l.program.tokenKey(url))

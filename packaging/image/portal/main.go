@@ -73,7 +73,7 @@ type portal struct {
 	logged    [2]error // the latest logged error of the radio, and of Perch
 }
 
-// radio controls the machine's networks.
+// radio controls the machine's networks. Its methods are documented by networkManager.
 type radio interface {
 	poll(ctx context.Context) (network, raised bool, err error)
 	hasSavedNetworks(ctx context.Context) (bool, error)
@@ -87,7 +87,7 @@ type radio interface {
 	cleanUp(ctx context.Context)
 }
 
-// appliance sends requests to the Perch that runs on this machine.
+// appliance sends requests to the Perch that runs on this machine. Its methods are documented by perch.
 type appliance interface {
 	robots(ctx context.Context) (talking, connected bool, err error)
 	identity(ctx context.Context) (name, language string, err error)
