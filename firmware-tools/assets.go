@@ -109,7 +109,7 @@ func (f *assetsFlags) offer(ctx context.Context, file string, assets jsonAssets,
 		return fmt.Errorf("the file is uploaded, but %s does not download it: %w", f.robot, err)
 	}
 	if !f.reboot {
-		fmt.Fprintf(stdout, "%s downloads it at its next start, within a day\n", f.robot)
+		fmt.Fprintf(stdout, "%s downloads it at its next start; the URL is valid for a day\n", f.robot)
 		return nil
 	}
 	if err := f.post(ctx, nil, "devices", f.robot, "reboot"); err != nil {

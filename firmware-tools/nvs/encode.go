@@ -29,8 +29,8 @@ func crc(parts ...[]byte) uint32 {
 }
 
 // Encode returns the partition as size bytes, without erased entries. size must be a multiple of
-// PageSize. One page stays empty, because the firmware needs it to move entries. The error wraps
-// ErrFull if the items do not fit.
+// PageSize, from MinSize to MaxSize. One page stays empty, because the firmware needs it to move
+// entries. The error wraps ErrFormat if size is invalid, and ErrFull if the items do not fit.
 func (p *Partition) Encode(size int) ([]byte, error) {
 	if size < MinSize || size > MaxSize || size%PageSize != 0 {
 		return nil, fmt.Errorf("%w: a partition has a multiple of %d bytes, from %d to %d, not %d", ErrFormat, PageSize, MinSize, MaxSize, size)

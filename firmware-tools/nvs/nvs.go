@@ -170,8 +170,8 @@ func (p *Partition) freeNamespaceNumber() byte {
 	return namespaceTable
 }
 
-// checkName returns an error if name is not valid as a key or as a namespace. kind is the word
-// for it in the error.
+// checkName returns an error if name is not valid as a key or as a namespace. kind, which is "key" or
+// "namespace", is used in the error.
 func checkName(kind, name string) error {
 	if name == "" || len(name) > MaxKey || strings.Contains(name, "\x00") {
 		return fmt.Errorf("a %s has 1 to %d bytes", kind, MaxKey)

@@ -53,7 +53,7 @@ func (r *Robot) readBootstrap(text []byte) (Bootstrap, error) {
 	b.Code, _ = activation.text("code")
 	b.Challenge, _ = activation.text("challenge")
 	b.Message, _ = activation.text("message")
-	r.storeSection(&b, socket)
+	r.storeWebSocket(&b, socket)
 	b.URL, b.Token, b.Framing = r.flash.WebSocket.URL, r.flash.WebSocket.Token, r.flash.WebSocket.framing()
 	if b.Code != "" || b.Challenge != "" {
 		return b, nil // the firmware ignores the transport of a robot that is not adopted
@@ -92,9 +92,9 @@ func checkStorable(section string, o object) error {
 	return nil
 }
 
-// storeSection stores the websocket section in the flash. The flash keeps its values for keys
-// that are missing in the section.
-func (r *Robot) storeSection(b *Bootstrap, o object) {
+// storeWebSocket stores the websocket section of a bootstrap in the flash. The flash keeps its values for
+// keys that are missing in the section.
+func (r *Robot) storeWebSocket(b *Bootstrap, o object) {
 	w := &r.flash.WebSocket
 	if s, ok := o.text("url"); ok {
 		w.URL = s

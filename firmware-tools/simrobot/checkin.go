@@ -106,7 +106,7 @@ func (r *Robot) post(ctx context.Context, url, body string) (status int, text []
 	}
 	req.Close = true
 	req.Header = http.Header{
-		"Activation-Version": {"1"}, // the chip has no serial number
+		"Activation-Version": {"1"}, // the version for chips without a serial number
 		"Device-Id":          {r.id.MAC()},
 		"Client-Id":          {r.flash.UUID},
 		"User-Agent":         {r.firmware.board + "/" + r.firmware.version},

@@ -14,8 +14,8 @@ func (p *page) wordsFor(r *http.Request) *language.Words {
 	return p.words.In(append([]string{r.URL.Query().Get("lang")}, language.Accepted(r.Header.Get("Accept-Language"))...)...)
 }
 
-// regionOf returns the country of the first language in an Accept-Language header that contains
-// a country, or "".
+// regionOf returns the country at the end of the first language tag in an Accept-Language header that
+// ends with one, such as CH in de-CH. It returns "" if no tag does.
 func regionOf(acceptLanguage string) string {
 	for item := range strings.SplitSeq(acceptLanguage, ",") {
 		tag, _, _ := strings.Cut(strings.TrimSpace(item), ";")
