@@ -19,7 +19,7 @@ type Fact struct {
 	Body    string `json:"body"`
 
 	Key         string          `json:"key"`         // see Entry.Key
-	Name        string          `json:"name"`        // title; "" means the fact itself
+	Name        string          `json:"name"`        // title; "" means the text of the fact
 	Description string          `json:"description"` // one line
 	Type        string          `json:"type"`        // one of MemoryTypes; "" means MemoryUser
 	Tags        []string        `json:"tags"`

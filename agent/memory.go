@@ -63,8 +63,8 @@ const (
 
 // Errors of the memory.
 var (
-	// ErrForgotten is returned for an ID that is not in the memory.
-	ErrForgotten = errors.New("nothing is remembered under that id")
+	// ErrNoEntry is returned for an ID that is not in the memory.
+	ErrNoEntry = errors.New("nothing is remembered under that id")
 	// ErrTooMuch is wrapped by the errors of Remember and Edit for an entry that is too
 	// long or has no body.
 	ErrTooMuch = errors.New("too long to remember")
@@ -228,7 +228,7 @@ func (m *Memory) assignID(e *Entry) (evicted []*indexed, err error) {
 }
 
 // Edit replaces the body of an entry durably and returns the entry. A name that was equal
-// to the body is replaced as well. The error is ErrForgotten if there is no such entry or
+// to the body is replaced as well. The error is ErrNoEntry if there is no such entry or
 // it has expired, and wraps ErrTooMuch if the text is empty or too long.
 func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
 	m.mu.Lock()
@@ -238,7 +238,7 @@ func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
 		return Entry{}, fmt.Errorf("edit what is remembered: %w", err)
 	}
 	if !ok || e.isExpired(now) {
-		return Entry{}, ErrForgotten
+		return Entry{}, ErrNoEntry
 	}
 	text = strings.TrimSpace(text)
 	if e.Name == e.Body {
@@ -300,7 +300,7 @@ func (m *Memory) All(now time.Time) iter.Seq[Entry] {
 // Err returns the reason why All, Recall and Search may not have found all entries, or nil.
 func (m *Memory) Err() error { return m.index.table.Err() }
 
-// Forget deletes an entry durably. It returns ErrForgotten if there is no such entry.
+// Forget deletes an entry durably. It returns ErrNoEntry if there is no such entry.
 func (m *Memory) Forget(id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -308,7 +308,7 @@ func (m *Memory) Forget(id string) error {
 		if err := m.index.table.Err(); err != nil {
 			return fmt.Errorf("forget: %w", err)
 		}
-		return ErrForgotten
+		return ErrNoEntry
 	}
 	c := m.newChange()
 	c.remove(id)

@@ -36,7 +36,7 @@ func TestWatchReportsEachChangeOnce(t *testing.T) {
 	m.Search("keys", noon)
 	_, tooLong := m.Remember(agent.Entry{Body: strings.Repeat("x", 4001)}, noon)
 	_, unknown := m.Edit("nothing", "x", noon)
-	if !errors.Is(tooLong, agent.ErrTooMuch) || !errors.Is(unknown, agent.ErrForgotten) || !errors.Is(m.Forget("nothing"), agent.ErrForgotten) {
+	if !errors.Is(tooLong, agent.ErrTooMuch) || !errors.Is(unknown, agent.ErrNoEntry) || !errors.Is(m.Forget("nothing"), agent.ErrNoEntry) {
 		t.Errorf("%v, %v", tooLong, unknown)
 	}
 	stranger := m.Of(agent.Turn{Robot: "0200000000ff", Untrusted: true, Now: noon})
@@ -71,7 +71,7 @@ func TestAnEditChangesTheTextAlone(t *testing.T) {
 			t.Errorf("a text of %d bytes: %v", len(text), err)
 		}
 	}
-	if _, err := m.Edit(named.ID, "Tea at six.", noon.Add(time.Minute)); !errors.Is(err, agent.ErrForgotten) {
+	if _, err := m.Edit(named.ID, "Tea at six.", noon.Add(time.Minute)); !errors.Is(err, agent.ErrNoEntry) {
 		t.Errorf("after it has expired: %v", err)
 	}
 }

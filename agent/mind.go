@@ -33,7 +33,7 @@ type Mind struct {
 	conversations map[string]*conversation // key: conversation ID
 	table         conversations            // nil if conversations are not stored on disk
 
-	complete func(*Turn) // see Complete; may be nil
+	complete func(*Turn) // see CompleteTurns; may be nil
 }
 
 // conversation is a conversation with a robot or skin.
@@ -75,10 +75,10 @@ func NewMind(brains Brains, memory *Memory, bus publisher, log *slog.Logger) *Mi
 	return &Mind{brains: brains, memory: memory, bus: bus, log: log, conversations: map[string]*conversation{}}
 }
 
-// Complete sets a function that adds the persona and the name to a turn that has a robot
+// CompleteTurns sets a function that adds the persona and the name to a turn that has a robot
 // but no persona, name or brain, such as a turn that a skin sends in a robot's conversation.
 // It must be called before the first turn.
-func (m *Mind) Complete(complete func(*Turn)) { m.complete = complete }
+func (m *Mind) CompleteTurns(complete func(*Turn)) { m.complete = complete }
 
 // Forget deletes the history of a conversation, also on disk and in brains with histories.
 // A running turn still has the old history.

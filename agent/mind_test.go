@@ -192,7 +192,7 @@ func TestMemory(t *testing.T) {
 		t.Error("recalled what had expired")
 	}
 	must.Succeed(t, m.Forget(first.ID))
-	if err := m.Forget(first.ID); !errors.Is(err, agent.ErrForgotten) {
+	if err := m.Forget(first.ID); !errors.Is(err, agent.ErrNoEntry) {
 		t.Errorf("forgotten twice: %v", err)
 	}
 	for _, body := range []string{"", "  ", strings.Repeat("x", 4001)} {
@@ -267,7 +267,7 @@ func TestASkinThatJoinsARobotsConversation(t *testing.T) {
 	b := &brain{name: "a", replies: []agent.Reply{agent.Done{}}}
 	m := newMind(&published{}, nil, b)
 	cook := agent.Persona{Name: "Cook"}
-	m.Complete(func(t *agent.Turn) {
+	m.CompleteTurns(func(t *agent.Turn) {
 		if t.Robot == "a0b1c2d3e4f5" {
 			t.Name, t.Persona, t.Language = "kitchen", &cook, "de"
 		}

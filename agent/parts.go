@@ -147,9 +147,8 @@ func (p *pattern) matches(e *indexed) bool {
 	return true
 }
 
-// trigrams is a Bloom filter of the sequences of three bytes in texts. A text whose filter
-// lacks a bit of another text's filter does not contain that other text, and need not be
-// searched for it.
+// trigrams is a Bloom filter of the sequences of three bytes in texts. If the filter of an
+// entry lacks a bit of the filter of a searched text, the entry does not contain the text.
 type trigrams [16]uint64
 
 // add adds the trigrams of a text.

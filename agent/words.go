@@ -247,8 +247,9 @@ func (w *Words) Word(v Vocabulary, face string) string {
 	return words[Neutral.Name]
 }
 
-// Tag returns a vocabulary's word for a face. tag, the model's own word for the face or "",
-// is used for VocabularyVerbatim, and where it is a word of the vocabulary for this face.
+// Tag returns a vocabulary's word for a face. tag is the model's own word for the face, or "".
+// Tag returns it for VocabularyVerbatim, and if it is a word of the vocabulary, in any case of
+// letters, and means this face.
 func (w *Words) Tag(v Vocabulary, face, tag string) string {
 	if v == VocabularyVerbatim && tag != "" {
 		return tag

@@ -140,7 +140,7 @@ func memoryShowCommand() *cobra.Command {
 			}
 			i := slices.IndexFunc(list, func(e agent.Entry) bool { return e.ID == args[0] })
 			if i < 0 {
-				return fmt.Errorf("%w; perch memory list shows the IDs", agent.ErrForgotten)
+				return fmt.Errorf("%w; perch memory list shows the IDs", agent.ErrNoEntry)
 			}
 			return r.print(c, list[i], func(out io.Writer) { writeEntry(out, list[i]) })
 		},

@@ -96,7 +96,7 @@ func New(o Options) (_ *Agents, err error) {
 		return e.Brains, release
 	}, o.Memory, o.Bus, o.Log)
 	a.Mind.Restore(store.NewTable[agent.Conversation](o.DB, "conversations"))
-	a.Mind.Complete(a.Characters.Complete)
+	a.Mind.CompleteTurns(a.Characters.Complete)
 	a.Characters.Replace(a.Characters)
 	words, wordsErr := mood.ReadWords(datadir.Words(o.Data))
 	if wordsErr != nil {

@@ -39,7 +39,7 @@ func TestMemoryCommands(t *testing.T) {
 		}
 	}
 	for _, verb := range []string{"show", "forget"} {
-		h.command("memory "+verb+" nothing", 1, agent.ErrForgotten.Error())
+		h.command("memory "+verb+" nothing", 1, agent.ErrNoEntry.Error())
 	}
 	if out := h.command("memory forget "+tea.ID, 0); out != tea.ID+" is forgotten\n" || len(h.Memory.Search("", time.Now())) != 1 {
 		t.Errorf("forget prints %q", out)

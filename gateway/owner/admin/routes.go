@@ -490,7 +490,7 @@ func asFault(err error) error {
 		{Err: device.ErrClaimed, Word: "claimed", HTTP: http.StatusConflict},
 		{Err: device.ErrContested, Word: "contested", HTTP: http.StatusConflict},
 		{Err: device.ErrAmbiguous, Word: "contested", HTTP: http.StatusConflict},
-		{Err: agent.ErrForgotten, Word: "unknown_memory", HTTP: http.StatusNotFound},
+		{Err: agent.ErrNoEntry, Word: "unknown_memory", HTTP: http.StatusNotFound},
 		{Err: ErrNoEngine, Word: "unknown_engine", HTTP: http.StatusNotFound},
 		{Err: agent.ErrTooMuch, Word: "bad_body", HTTP: http.StatusBadRequest},
 		{Err: agent.ErrEntry, Word: "bad_memory", HTTP: http.StatusBadRequest},
