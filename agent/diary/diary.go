@@ -198,7 +198,7 @@ func (d *Diary) hasRoomForReport(batch []Entry) bool {
 	}
 	wasFull := d.full
 	if d.full = n >= (int(d.keep.Load())+9)/10; d.full && !wasFull {
-		d.o.Log.Warn("the diary has as many entries from viewers as it stores; further ones are dropped until older entries are deleted", "count", n)
+		d.o.Log.Warn("the diary has the maximum number of entries from viewers; further ones are dropped until older entries are deleted", "count", n)
 	}
 	return !d.full
 }

@@ -49,7 +49,7 @@ func TestAnAnswerThatIsTooLongFailsAlone(t *testing.T) {
 			if got := (after.TotalAlloc - before.TotalAlloc) >> 20; got > 40 {
 				t.Errorf("%d MB were taken for it", got)
 			}
-			if err := s.Check(soon(t)); err != nil || log.Lines("away") > 0 {
+			if err := s.Check(soon(t)); err != nil || log.Lines("cannot be used") > 0 {
 				t.Errorf("the connection did not outlive it: %v", err)
 			}
 		})
@@ -94,7 +94,7 @@ func TestProcessesThatAreNoServer(t *testing.T) {
 			if err == nil || !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("Check: %v", err)
 			}
-			if log.Lines("is away") != 1 || strings.Contains(log.String(), "canary") {
+			if log.Lines("cannot be used") != 1 || strings.Contains(log.String(), "canary") {
 				t.Errorf("the log:\n%s", log)
 			}
 		})
@@ -127,7 +127,7 @@ func TestPausesGrowAndAreLoggedOnce(t *testing.T) {
 		t.Errorf("there are %d tools", len(tools))
 	}
 	waittest.For(t, "it tries again", func() bool { return p.count() == 12 })
-	if n := log.Lines("is away"); n != 1 {
+	if n := log.Lines("cannot be used"); n != 1 {
 		t.Errorf("it is logged %d times:\n%s", n, log)
 	}
 }
@@ -272,7 +272,7 @@ func TestTheKeyIsSentAndAServerMayBeStartedAnew(t *testing.T) {
 	if n := keyless.Load(); n > 0 {
 		t.Errorf("%d requests were without the key", n)
 	}
-	if log.Lines("away") > 0 {
+	if log.Lines("cannot be used") > 0 {
 		t.Errorf("a moment's absence is logged:\n%s", log)
 	}
 }
@@ -297,7 +297,7 @@ func TestAnAddressThatGoesAwayAndComesBack(t *testing.T) {
 		t.Errorf("while it is away: %v", err)
 	}
 	p.next <- struct{}{}
-	waittest.For(t, "its absence is logged", func() bool { return log.Lines("is away") == 1 })
+	waittest.For(t, "its absence is logged", func() bool { return log.Lines("cannot be used") == 1 })
 	p.next <- struct{}{}
 	waittest.For(t, "it is tried a third time", func() bool { return p.count() == 3 })
 	if tools := s.Tools(t.Context()); len(tools) == 0 || s.Check(t.Context()) == nil {
@@ -309,8 +309,8 @@ func TestAnAddressThatGoesAwayAndComesBack(t *testing.T) {
 	web = serve(listener)
 	defer web.Close()
 	p.next <- struct{}{}
-	waittest.For(t, "it is back", func() bool { return log.Lines("is back") == 1 })
-	if got := call(t, s, "it.echo", `{"text":"three"}`); got != "three" || log.Lines("is away") != 1 {
+	waittest.For(t, "it is back", func() bool { return log.Lines("can be used again") == 1 })
+	if got := call(t, s, "it.echo", `{"text":"three"}`); got != "three" || log.Lines("cannot be used") != 1 {
 		t.Errorf("it says %q\n%s", got, log)
 	}
 }

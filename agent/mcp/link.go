@@ -34,26 +34,26 @@ type link struct {
 // err returns the reason why the connection has ended, or nil.
 func (l *link) err() error { return context.Cause(l.ctx) }
 
-// way is a way to connect to a server.
-type way struct {
+// endpoint describes how to connect to a server.
+type endpoint struct {
 	version string   // revision of the protocol
 	url     *url.URL // nil for a child
 	sse     bool     // use SSE, the predecessor of streamable HTTP
 }
 
-// connect connects in the first way that works, and lists the tools.
+// connect connects to the first endpoint that works, and lists the tools.
 func (s *Server) connect() (*link, error) {
 	deadline := time.Now().Add(s.o.ConnectWithin)
-	way := way{version: usualRevision, url: s.url}
-	l, err := s.attempt(way, deadline)
+	e := endpoint{version: usualRevision, url: s.url}
+	l, err := s.attempt(e, deadline)
 	if err != nil && isRefusedRevision(err) {
-		way.version = latestRevision
-		l, err = s.attempt(way, deadline)
+		e.version = latestRevision
+		l, err = s.attempt(e, deadline)
 	}
 	for _, u := range s.sseAddresses(err) {
-		way.version, way.sse, way.url = usualRevision, true, u
+		e.version, e.sse, e.url = usualRevision, true, u
 		var sseErr error
-		if l, sseErr = s.attempt(way, deadline); sseErr == nil {
+		if l, sseErr = s.attempt(e, deadline); sseErr == nil {
 			return l, nil
 		}
 		if len(s.sseAddresses(sseErr)) == 0 && !errors.Is(sseErr, errNoMCP) {
@@ -95,9 +95,9 @@ func (s *Server) sseAddresses(err error) (addresses []*url.URL) {
 	return addresses
 }
 
-// attempt connects in the way w and lists the tools. After a failure it waits until the
-// connection has been closed and a child has exited.
-func (s *Server) attempt(w way, deadline time.Time) (*link, error) {
+// attempt connects to e and lists the tools. After a failure it waits until the connection has
+// been closed and a child has exited.
+func (s *Server) attempt(e endpoint, deadline time.Time) (*link, error) {
 	l := &link{stale: make(chan struct{}, 1), ended: make(chan struct{})}
 	l.ctx, l.end = context.WithCancelCause(context.Background())
 	timeout := time.AfterFunc(time.Until(deadline), func() { l.end(errSlow) })
@@ -114,7 +114,7 @@ func (s *Server) attempt(w way, deadline time.Time) (*link, error) {
 		},
 	})
 	client.AddReceivingMiddleware(refuseRequests)
-	err := s.openSession(l, client, w)
+	err := s.openSession(l, client, e)
 	if !timeout.Stop() && err == nil {
 		err = errSlow
 	}
@@ -148,15 +148,15 @@ func refuseRequests(next sdk.MethodHandler) sdk.MethodHandler {
 }
 
 // openSession sets the session of l, which it opens with client, and lists the tools.
-func (s *Server) openSession(l *link, client *sdk.Client, w way) (err error) {
+func (s *Server) openSession(l *link, client *sdk.Client, e endpoint) (err error) {
 	var transport sdk.Transport
-	if w.url == nil {
+	if e.url == nil {
 		l.child = newChild(s)
 		transport = l.child
 	} else {
-		transport, l.client = s.newTransport(l.ctx, w)
+		transport, l.client = s.newTransport(l.ctx, e)
 	}
-	l.session, err = client.Connect(l.ctx, closingTransport{transport}, &sdk.ClientSessionOptions{ProtocolVersion: w.version})
+	l.session, err = client.Connect(l.ctx, closingTransport{transport}, &sdk.ClientSessionOptions{ProtocolVersion: e.version})
 	if err != nil {
 		return err
 	}

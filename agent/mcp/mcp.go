@@ -96,7 +96,7 @@ type Server struct {
 	trying       chan struct{} // closed when the current attempt has ended; nil between attempts
 	link         *link         // nil if not connected
 	linkErr      error         // why there is no connection
-	loggedAway   bool          // whether the last log entry says that the server is away
+	loggedAway   bool          // whether the last log entry says that the server cannot be used
 	wasConnected bool          // whether any attempt has succeeded
 	failures     int           // failed attempts and ended connections since the last reset
 	timeouts     int           // consecutive calls that timed out

@@ -258,7 +258,7 @@ func TestAServerThatEndsIsStartedAnew(t *testing.T) {
 	if got := call(t, s, "it.echo", `{"text":"back"}`); got != "back" {
 		t.Errorf("it says %q", got)
 	}
-	if log.Lines("is away") != 1 || log.Lines("is back") != 1 || log.Lines("a last word") != 1 {
+	if log.Lines("cannot be used") != 1 || log.Lines("can be used again") != 1 || log.Lines("a last word") != 1 {
 		t.Errorf("the log says otherwise:\n%s", log)
 	}
 	if strings.Contains(log.String(), "sesame") {

@@ -199,10 +199,10 @@ func (s *Server) recordAttempt(l *link, err error) {
 	switch {
 	case s.ctx.Err() != nil:
 	case err != nil && !s.loggedAway:
-		s.o.Log.Warn("an MCP server is away", "server", s.o.Name, "err", err)
+		s.o.Log.Warn("an MCP server cannot be used", "server", s.o.Name, "err", err)
 		s.loggedAway = true
 	case err == nil && s.loggedAway && s.wasConnected:
-		s.o.Log.Info("an MCP server is back", "server", s.o.Name)
+		s.o.Log.Info("an MCP server can be used again", "server", s.o.Name)
 	case err == nil && !s.wasConnected:
 		s.o.Log.Info("an MCP server is connected", "server", s.o.Name)
 	}
@@ -224,7 +224,7 @@ func (s *Server) recordEnd(l *link) {
 		s.trying = make(chan struct{})
 	}
 	if s.ctx.Err() == nil && l.child != nil && !s.loggedAway {
-		s.o.Log.Warn("an MCP server is away", "server", s.o.Name, "err", err, "stderr", remote.Scrub(l.child.program.Stderr(), s.server.Secrets...))
+		s.o.Log.Warn("an MCP server cannot be used", "server", s.o.Name, "err", err, "stderr", remote.Scrub(l.child.program.Stderr(), s.server.Secrets...))
 		s.loggedAway = true
 	}
 }

@@ -27,24 +27,24 @@ const (
 
 // newTransport returns an HTTP transport that fails once ctx has ended, and the HTTP client
 // that it uses.
-func (s *Server) newTransport(ctx context.Context, w way) (sdk.Transport, *http.Client) {
-	g := &guard{ctx: ctx, way: w, key: s.o.Key, slots: make(chan struct{}, maxRequests), base: remote.NewTransport()}
+func (s *Server) newTransport(ctx context.Context, e endpoint) (sdk.Transport, *http.Client) {
+	g := &guard{ctx: ctx, endpoint: e, key: s.o.Key, slots: make(chan struct{}, maxRequests), base: remote.NewTransport()}
 	client := remote.NewHTTP(g)
-	if w.sse {
-		return &sdk.SSEClientTransport{Endpoint: w.url.String(), HTTPClient: client, MaxEventSize: limit.Message}, client
+	if e.sse {
+		return &sdk.SSEClientTransport{Endpoint: e.url.String(), HTTPClient: client, MaxEventSize: limit.Message}, client
 	}
-	return &sdk.StreamableClientTransport{Endpoint: w.url.String(), HTTPClient: client, MaxEventSize: limit.Message}, client
+	return &sdk.StreamableClientTransport{Endpoint: e.url.String(), HTTPClient: client, MaxEventSize: limit.Message}, client
 }
 
 // guard is an http.RoundTripper that adds the key to requests and refuses requests to
 // other hosts, cancels requests when the connection ends, limits the length of responses,
 // and returns an error for responses that are not JSON-RPC.
 type guard struct {
-	ctx   context.Context // ends with the connection
-	way   way
-	key   string        // bearer token; "" means none
-	slots chan struct{} // holds one value per running request
-	base  *http.Transport
+	ctx      context.Context // ends with the connection
+	endpoint endpoint
+	key      string        // bearer token; "" means none
+	slots    chan struct{} // holds one value per running request
+	base     *http.Transport
 }
 
 // CloseIdleConnections closes idle TCP connections. http.Client.CloseIdleConnections
@@ -53,7 +53,7 @@ func (g *guard) CloseIdleConnections() { g.base.CloseIdleConnections() }
 
 // RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
-	home := g.way.url
+	home := g.endpoint.url
 	if r.URL.Scheme != home.Scheme || r.URL.Host != home.Host {
 		return nil, refuse(r, errElsewhere) // an SSE server chooses the URL that messages are posted to
 	}
@@ -99,7 +99,7 @@ func (g *guard) sendRequest(ctx context.Context, cancel context.CancelCauseFunc,
 	if g.key != "" {
 		out.Header.Set("Authorization", "Bearer "+g.key)
 	}
-	if r.Method != http.MethodGet || g.way.sse {
+	if r.Method != http.MethodGet || g.endpoint.sse {
 		return g.roundTrip(out)
 	}
 	timeout := time.AfterFunc(streamTimeout, func() { cancel(errSlow) })
@@ -128,7 +128,7 @@ func (g *guard) roundTrip(r *http.Request) (*http.Response, error) {
 // stream. It ignores responses to requests for the event stream of streamable HTTP: the
 // stream is optional, and the SDK handles its absence.
 func (g *guard) checkResponse(r *http.Request, response *http.Response) error {
-	if r.Method == http.MethodDelete || r.Method == http.MethodGet && !g.way.sse {
+	if r.Method == http.MethodDelete || r.Method == http.MethodGet && !g.endpoint.sse {
 		return nil
 	}
 	if response.StatusCode >= 300 {
@@ -147,7 +147,7 @@ func (g *guard) checkResponse(r *http.Request, response *http.Response) error {
 		}
 		return nil
 	}
-	if g.way.sse || !expectsResponse(r) {
+	if g.endpoint.sse || !expectsResponse(r) {
 		return nil // there is no JSON-RPC response, or it arrives on the event stream
 	}
 	switch contentType(response) {
