@@ -44,7 +44,7 @@ var ErrOtherClient = errors.New("this robot is adopted with another Client-Id, a
 
 // Token returns an adopted robot and its token, which the owner can enter in other programs. The token is valid
 // only together with the Client-Id of the robot's adoption, except for a robot that was added by hand. Token returns
-// ErrOtherClient if c is a client for which the token is not valid; c may be zero.
+// ErrOtherClient if the token is not valid for c, which may be zero.
 func (r *Registry) Token(id ID, c Client) (Robot, string, error) {
 	robot, err := r.Get(id)
 	switch {

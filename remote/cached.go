@@ -12,8 +12,8 @@ type Cached[T any] struct {
 	until time.Time
 }
 
-// Get returns the latest value, even if it has expired. fresh is false if it has expired, or if
-// there is none.
+// Get returns the latest value, even if it has expired. fresh is false if it has expired, or
+// before the first Put.
 func (c *Cached[T]) Get() (value T, fresh bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

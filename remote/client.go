@@ -286,9 +286,9 @@ func (a *Answer) Whole(maxBytes int) ([]byte, error) {
 	return body, nil
 }
 
-// Words reads the body of an error, or text that the server has sent in place of the requested
+// ErrorText reads the body of an error, or text that the server has sent in place of the requested
 // media type, and returns the error's code and message; see Message. An HTML page has neither.
-func (a *Answer) Words() (code, message string, err error) {
+func (a *Answer) ErrorText() (code, message string, err error) {
 	body, err := io.ReadAll(io.LimitReader(a, limit.Data))
 	if kind, _ := a.Kind(); !strings.Contains(kind, "html") {
 		code, message = Message(body)
@@ -298,7 +298,7 @@ func (a *Answer) Words() (code, message string, err error) {
 
 // refused returns the error for a status other than 2xx, even if the body cannot be read.
 func (a *Answer) refused(status int, path string) error {
-	code, message, err := a.Words()
+	code, message, err := a.ErrorText()
 	if ended := a.ctx.Err(); err != nil && ended != nil {
 		return ended
 	}

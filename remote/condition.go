@@ -119,23 +119,23 @@ func (c *Condition) Failures() uint64 {
 	return c.all
 }
 
-// Used records the result of a use of the engine. began is when the use began.
-func (c *Condition) Used(began time.Time, err error) {
+// RecordUse records the result of a use of the engine. began is when the use began.
+func (c *Condition) RecordUse(began time.Time, err error) {
 	if err != nil {
-		c.failed(err, true, c.now().Sub(began))
+		c.recordFailure(err, true, c.now().Sub(began))
 		return
 	}
 	c.mu.Lock()
 	c.failures, c.use.failed, c.use.well = 0, false, true
 	c.mu.Unlock()
-	c.works()
+	c.recordSuccess()
 }
 
-// works records a successful use or check. A successful check does not clear a failed use,
+// recordSuccess records a successful use or check. A successful check does not clear a failed use,
 // because an engine may pass its checks and fail in use: the list of models may need no key,
 // or the server may hang under load. After a failed use, a check ends the rest only if an
 // earlier check has failed.
-func (c *Condition) works() {
+func (c *Condition) recordSuccess() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.use.failed {
@@ -153,9 +153,9 @@ func (c *Condition) works() {
 	c.state.cause = nil
 }
 
-// failed records a failed use or check, and reports the failure if it is new. took is how long
-// the use took. A failed check after a successful use is ignored.
-func (c *Condition) failed(err error, inUse bool, took time.Duration) {
+// recordFailure records a failed use or check, and reports the failure if it is new. took is how
+// long the use took. A failed check after a successful use is ignored.
+func (c *Condition) recordFailure(err error, inUse bool, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !inUse && c.use.well {
@@ -195,8 +195,8 @@ func restAfter(took time.Duration, failures int) time.Duration {
 	return min(max(firstRest, restFactor*took)<<min(failures, 10), longest)
 }
 
-// Warned records a limitation of the engine; nil removes it.
-func (c *Condition) Warned(err error) {
+// RecordLimits records a limitation of the engine, which Limits returns; nil removes it.
+func (c *Condition) RecordLimits(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.warning = err
@@ -218,12 +218,12 @@ func (c *Condition) Watch(ctx context.Context, check func(context.Context) error
 			if c.Limits() == nil {
 				c.log.Warn("an engine cannot do all that is asked of it", "engine", c.Part, "err", err)
 			}
-			c.Warned(err)
-			c.works()
+			c.RecordLimits(err)
+			c.recordSuccess()
 		case err != nil:
-			c.failed(err, false, 0)
+			c.recordFailure(err, false, 0)
 		default:
-			c.works()
+			c.recordSuccess()
 		}
 		if _, _, cause := c.Status(); err == nil || c.warns(err) || cause == nil {
 			select {

@@ -114,7 +114,7 @@ func (c *Client) wavFault(err error, o SoundOptions) error {
 func (c *Client) checkType(a *remote.Answer, kind string) error {
 	switch {
 	case kind == "application/json", strings.HasPrefix(kind, "text/"):
-		_, words, err := a.Words()
+		_, words, err := a.ErrorText()
 		if err != nil {
 			return err
 		}

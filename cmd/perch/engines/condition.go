@@ -83,7 +83,7 @@ func (s watchedTools) Call(ctx context.Context, name string, args json.RawMessag
 	began := s.Now()
 	text, err := s.ToolSource.Call(ctx, name, args)
 	if ctx.Err() == nil && (err == nil || errors.Is(err, agent.ErrAway)) {
-		s.Used(began, err)
+		s.RecordUse(began, err)
 	}
 	return text, err
 }
@@ -108,7 +108,7 @@ func (m watchedModel) Continue(ctx context.Context, p thinker.Prompt, out func(t
 		return outErr
 	})
 	if ctx.Err() == nil && outErr == nil && (err == nil || errors.Is(err, agent.ErrAway)) {
-		m.Used(began, err)
+		m.RecordUse(began, err)
 	}
 	return stop, err
 }
@@ -135,7 +135,7 @@ func (e watchedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, o 
 		e.waits.add(e.Now().Sub(began))
 	}
 	if foreign := o.Language != e.language && errors.Is(err, voice.ErrLanguage); ctx.Err() == nil && !foreign {
-		e.Used(began, err)
+		e.RecordUse(began, err)
 	}
 	return t, err
 }
@@ -181,7 +181,7 @@ func (m watchedSynthesizer) Synthesize(ctx context.Context, text string, o voice
 	}
 	refused := errors.Is(err, voice.ErrText) || o.Language != m.language && errors.Is(err, voice.ErrLanguage)
 	if ctx.Err() == nil && outErr == nil && !refused {
-		m.Used(began, err)
+		m.RecordUse(began, err)
 	}
 	return err
 }
@@ -211,11 +211,11 @@ func (m watchedBrain) Think(ctx context.Context, t agent.Turn, out func(agent.Re
 		return outErr
 	})
 	if ctx.Err() == nil && outErr == nil && (err == nil || errors.Is(err, agent.ErrAway) && !errors.Is(err, agent.ErrStranger)) {
-		m.Used(began, err)
+		m.RecordUse(began, err)
 	}
 	if limited, ok := m.Brain.(interface{ Limits() error }); ok && err == nil {
 		if limits := limited.Limits(); limits != nil {
-			m.Warned(limits)
+			m.RecordLimits(limits)
 		}
 	}
 	return err
