@@ -69,7 +69,7 @@ func enabledBehaviours(t *Tuning, gestures Gestures) []behaviour {
 	add(&danceReflector{DanceTuning: &t.Dance}, t.Dance.On)
 	add(&idleGazer{GazeTuning: &t.Gaze}, t.Gaze.On)
 	add(&faceGazer{}, t.Gaze.On)
-	return append(enabled, &looker{}, &gesturer{gestures: gestures}, &moodDisplay{})
+	return append(enabled, &lookAtTurner{}, &gesturer{gestures: gestures}, &moodDisplay{})
 }
 
 // noTimer is embedded in behaviours that react only to events.

@@ -83,10 +83,10 @@ func (b *Behaviours) notifyRun() {
 
 // Run reacts to events until ctx ends or the bus is closed. It returns after all acts have
 // ended.
-func (b *Behaviours) Run(ctx context.Context, r robots, o outside) {
+func (b *Behaviours) Run(ctx context.Context, r robots, s services) {
 	ctx, cancel := context.WithCancel(ctx)
 	b.mu.Lock()
-	executor := newExecutor(r, o, b.movedAt, b.o)
+	executor := newExecutor(r, s, b.movedAt, b.o)
 	b.mu.Unlock()
 	defer executor.lanes.Wait()
 	defer cancel()

@@ -21,10 +21,10 @@ const (
 
 // executor executes the acts of behaviours. The acts of one robot are executed in order.
 type executor struct {
-	o       Options
-	robots  robots
-	outside outside
-	movedAt func(device.ID) time.Time // returns when an agent or a client last moved the head
+	o        Options
+	robots   robots
+	services services
+	movedAt  func(device.ID) time.Time // returns when an agent or a client last moved the head
 
 	lanes   device.Lanes
 	mu      sync.Mutex
@@ -38,8 +38,8 @@ type failure struct {
 	by    string // name of the behaviour
 }
 
-func newExecutor(r robots, outside outside, movedAt func(device.ID) time.Time, o Options) *executor {
-	return &executor{o: o, robots: r, outside: outside, movedAt: movedAt, failing: map[failure]bool{}}
+func newExecutor(r robots, s services, movedAt func(device.ID) time.Time, o Options) *executor {
+	return &executor{o: o, robots: r, services: s, movedAt: movedAt, failing: map[failure]bool{}}
 }
 
 // enqueue queues the requested acts of a robot. Acts that exceed the length of the queue
@@ -136,11 +136,11 @@ func (h *executor) execute(ctx context.Context, id device.ID, r request) (err er
 	case CallTool:
 		_, err = h.call(ctx, id, a.Name, a.Arguments)
 	case Feel:
-		err = h.outside.Feel(ctx, id, a.Emotion)
+		err = h.services.Feel(ctx, id, a.Emotion)
 	case Publish:
-		err = h.outside.Publish(ctx, a.Topic, a.Payload)
+		err = h.services.Publish(ctx, a.Topic, a.Payload)
 	case Notify:
-		err = h.outside.Notify(ctx, id, a.Text, !a.Silent)
+		err = h.services.Notify(ctx, id, a.Text, !a.Silent)
 	}
 	return err
 }

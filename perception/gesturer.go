@@ -183,10 +183,10 @@ func (g *gesturer) restore(m moment) (acts []Act) {
 	return acts
 }
 
-// looker turns the head to a requested target.
-type looker struct{ noTimer }
+// lookAtTurner turns the head to a requested target.
+type lookAtTurner struct{ noTimer }
 
-func (*looker) name() string { return "look_at" }
+func (*lookAtTurner) name() string { return "look_at" }
 
 // Parameters of looks. A person is assumed to be above the robot, on the side of the latest
 // sound if that sound is recent.
@@ -199,7 +199,7 @@ const (
 	recentSound = 30 * time.Second    // maximum age of a sound that is assumed to be the person's
 )
 
-func (*looker) step(m moment) []Act {
+func (*lookAtTurner) step(m moment) []Act {
 	e, ok := m.event.(event.LookAt)
 	if !ok || e.By == event.ByRobot || m.state.isAsleep() && e.By != event.ByOwner || e.By == event.ByMood && m.quiet {
 		return nil

@@ -194,7 +194,7 @@ func (in *Intake) admit(id device.ID, now time.Time) error {
 	}
 	in.dropped.Add(1)
 	if !s.over {
-		in.log.Warn("a robot sends too many perceptions; the excess is dropped", "robot", id, "most_a_second", maxEventRate, "dropped_before",
+		in.log.Warn("a robot sends too many perceptions; the excess is dropped", "robot", id, "max_per_second", maxEventRate, "dropped_before",
 			s.dropped)
 	}
 	s.over, s.dropped = true, s.dropped+1

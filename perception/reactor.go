@@ -123,10 +123,10 @@ func (c *reactor) step(now time.Time, e event.Event) (requests []request) {
 		case *gesturer:
 			m.gestureEnds = c.gestureEnds()
 			if g, ok := e.(event.Gesture); ok && g.By == event.ByOwner && !m.gestureEnds.IsZero() {
-				c.head = head{} // the owner's latest wish goes before an earlier turn by an agent or a client
+				c.head = head{} // the owner's gesture has precedence over an earlier turn by an agent or a client
 			}
 			handlesQuiet, patient = true, m.gestureEnds.IsZero() // the end of a gesture must restore the robot, even if late
-		case *looker, *moodDisplay:
+		case *lookAtTurner, *moodDisplay:
 			handlesQuiet = true
 		}
 		for _, a := range acts {

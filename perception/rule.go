@@ -70,8 +70,8 @@ func (Feel) isAct()     {}
 func (Publish) isAct()  {}
 func (Notify) isAct()   {}
 
-// outside executes the acts that do not use the robot's tools.
-type outside interface {
+// services execute the acts that do not use the robot's tools.
+type services interface {
 	Feel(ctx context.Context, id device.ID, emotion string) error
 	Publish(ctx context.Context, topic, payload string) error
 	Notify(ctx context.Context, id device.ID, text string, aloud bool) error
