@@ -44,7 +44,7 @@ func (e *Engine) learnRejection(err error, p thinker.Prompt, without rejections)
 	e.rejected |= option
 	e.mu.Unlock()
 	if isNew {
-		e.o.Log.Warn(message, "model", e.o.Model, "url", remote.Address(e.base), "said", e.server.Quote(r.Reason))
+		e.o.Log.Warn(message, "model", e.o.Model, "url", remote.Address(e.base), "server_message", e.server.Quote(r.Reason))
 	}
 	return true
 }

@@ -127,7 +127,7 @@ func (e *Engine) remember(suggestions []suggestion, toolsAccepted bool) {
 		}
 		e.mu.Unlock()
 		if isNew {
-			e.o.Log.Warn(f.text, "model", e.o.Model, "url", remote.Address(e.base), "said", e.server.Quote(f.reason))
+			e.o.Log.Warn(f.text, "model", e.o.Model, "url", remote.Address(e.base), "server_message", e.server.Quote(f.reason))
 		}
 	}
 }
