@@ -43,8 +43,8 @@ func (b *Brain) beginTurn(ctx context.Context, id string) (*conversation, error)
 }
 
 // acquire adds a user to the conversation with this ID, which it creates if necessary. If
-// there are too many conversations, it removes the one unused for longest, or fails if all
-// have users.
+// there are too many conversations, it removes the conversation that has been unused for
+// longest, or fails if all conversations have users.
 func (b *Brain) acquire(id string) (*conversation, error) {
 	var oldest *conversation
 	defer func() {

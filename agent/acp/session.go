@@ -175,10 +175,10 @@ func (c *conn) isBusyLocked() bool {
 // cancel.
 var errIgnoredCancel = fmt.Errorf("%w: the agent did not stop when it was cancelled", agent.ErrAway)
 
-// cancel ends a turn early, without waiting: it notifies the agent, and responds
-// "cancelled" to the open requests for permission, as the protocol requires: pending, which
-// may be nil, and the requests in the inbox. The session can be used again after the
-// response to the prompt. If no response comes within grace, abandon is called.
+// cancel ends a turn early, without waiting. It notifies the agent, and responds
+// "cancelled" to the open requests for permission, as the protocol requires: to pending,
+// unless it is nil, and to the requests in the inbox. The session can be used again after
+// the response to the prompt. If no response comes within grace, abandon is called.
 func (c *conn) cancel(s *session, in *inbox, grace time.Duration, pending *permission) {
 	c.mu.Lock()
 	running := s.inbox == in && c.endErr == nil

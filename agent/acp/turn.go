@@ -187,7 +187,7 @@ func (r *turnRun) handleTool(change toolChange) error {
 	return r.reportTool(t, cmp.Or(ended[t.status], event.ToolRunning))
 }
 
-// reportTool sends the status of a tool if it differs from the one sent before.
+// reportTool sends the status of a tool if it differs from the status sent before.
 func (r *turnRun) reportTool(t *tool, status string) error {
 	name, ok := r.endpointTool(t.name)
 	if !ok {

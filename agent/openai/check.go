@@ -236,8 +236,8 @@ func (e *Engine) notFound(ctx context.Context, r *remote.Refusal) error {
 }
 
 // Warm has Ollama load the model, for as long as keep_alive says. Other servers have no request
-// for that: Warm requests /health, without the key, and returns an error while llama.cpp is
-// still loading its model.
+// that loads the model: from these, Warm requests /health, without the key, and returns an error
+// while llama.cpp is still loading its model.
 func (e *Engine) Warm(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, warmWithin)
 	defer cancel()

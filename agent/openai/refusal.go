@@ -23,8 +23,8 @@ func refused(err error) *remote.Fault {
 	return nil
 }
 
-// retryPause returns how long the server asks to wait before a retry. ok is false if it does not
-// ask for that, or for a longer time than a turn can wait. Dates, which few servers send, are
+// retryPause returns how long the server asks to wait before a retry. ok is false if the server
+// does not ask to wait, or asks for more than limit.Moment. Dates, which few servers send, are
 // ignored.
 func retryPause(r *remote.Refusal) (pause time.Duration, ok bool) {
 	if r.Status != http.StatusTooManyRequests && r.Status != http.StatusServiceUnavailable {

@@ -65,8 +65,9 @@ func descendants(pid int) []int {
 	return pids
 }
 
-// killIf kills a process if cond is true for it, and reports whether it did. It calls cond
-// again after opening a handle, because another process may have got the ID before that.
+// killIf kills a process if cond is true for its ID, and reports whether it has killed the
+// process. It calls cond again after opening a handle, because another process may have got the
+// ID between the first call and the opening.
 func killIf(pid int, cond func(pid int) bool) bool {
 	if pid == os.Getpid() || !cond(pid) {
 		return false

@@ -41,9 +41,9 @@ func New(books []*Book, name string, m *agent.Memory, t timers, s skills) *Brain
 	return &Brain{books: books, name: name, memory: m, timers: t, skills: s}
 }
 
-// Others sets a function that loads the book for another language, which is called at the
-// first turn in that language. Others must be called before the first turn.
-func (b *Brain) Others(load func(tag string) (*Book, error)) {
+// LoadOthers sets a function that loads the book for another language, which is called at the
+// first turn in that language. LoadOthers must be called before the first turn.
+func (b *Brain) LoadOthers(load func(tag string) (*Book, error)) {
 	b.others = map[language.Tag]func() *Book{}
 	for _, tag := range language.All() {
 		b.others[tag] = sync.OnceValue(func() *Book {

@@ -36,7 +36,7 @@ func Driver() driver.Driver[Setup, agent.Brain] {
 				return nil, err
 			}
 			b := New(books, s.Name, s.Memory, s.Timers, s.Skills)
-			b.Others(s.Other)
+			b.LoadOthers(s.Other)
 			return b, nil
 		}}
 }

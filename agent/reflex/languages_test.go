@@ -166,7 +166,7 @@ func TestFurtherLanguages(t *testing.T) {
 	books := must.Value(reflex.LoadEach([]string{"de"}, ""))(t)
 	loaded := map[string]int{}
 	brain := reflex.New(books, "Chan", nil, nil, nil)
-	brain.Others(func(tag string) (*reflex.Book, error) {
+	brain.LoadOthers(func(tag string) (*reflex.Book, error) {
 		loaded[tag]++
 		return reflex.Load(tag, "")
 	})

@@ -23,7 +23,7 @@ type node interface {
 	// jsgf writes the node as an expansion in the Java Speech Grammar Format.
 	jsgf(b *strings.Builder)
 	// match matches the words of m from index start. It calls next with the end index of each
-	// possible match until next returns true, and reports whether it did.
+	// possible match until next returns true, and reports whether next has returned true.
 	match(m *matcher, start int, next func(end int) bool) bool
 }
 

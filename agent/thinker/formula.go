@@ -133,8 +133,8 @@ func (s *Speech) citation(end bool) bool {
 const maxDirection = 6
 
 // direction drops a stage direction at the beginning of pending, such as *waves happily* or (smiles), if it
-// stands alone between sentences. taken reports whether it did. If it did not, sure reports whether the text
-// must be spoken; if sure is false, more text is needed.
+// stands alone between sentences. taken reports whether it has dropped one. If taken is false, sure reports whether
+// the text must be spoken; if sure is false, more text is needed.
 func (s *Speech) direction(closing string, end bool) (taken, sure bool) {
 	n := strings.Index(s.pending[1:], closing)
 	switch {

@@ -153,7 +153,7 @@ func (s *Speech) Release() []agent.Reply {
 	return s.drain()
 }
 
-// Calls returns the tool calls that the model has written into its text since the previous Calls.
+// Calls returns the tool calls that the model has written into its text since the previous call of Calls.
 func (s *Speech) Calls() []modeltext.Call { return s.reader.Calls() }
 
 // Unopened reports whether the message had the end of a thought without its beginning.
@@ -211,7 +211,7 @@ func (s *Speech) letter(r rune) {
 	}
 }
 
-// emit speaks a letter.
+// emit adds a letter to the spoken text.
 func (s *Speech) emit(r rune) {
 	if !unicode.IsSpace(r) {
 		s.face(agent.Felt{Emotion: agent.Neutral, Intensity: 1, Assumed: true})
@@ -226,7 +226,7 @@ func (s *Speech) emit(r rune) {
 	s.emitSentence(s.cut.add(r))
 }
 
-// comma separates the cells of a table.
+// comma adds a space between two cells of a table, and a comma if one may stand there.
 func (s *Speech) comma() {
 	if s.cut.trimSpace(); s.cut.canTakeComma() {
 		s.emit(',')

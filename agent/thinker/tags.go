@@ -9,8 +9,8 @@ import (
 	"perch/agent"
 )
 
-// bracket reads a square bracket at the beginning of pending: a tag, or the text of a link. With an
-// exclamation mark before it, it may be a picture. It returns false if more text is needed.
+// bracket reads a tag, or the opening bracket of a link or picture, at the beginning of pending. It
+// returns false if more text is needed.
 func (s *Speech) bracket(end bool) bool {
 	at := strings.IndexByte(s.pending, '[')
 	inner := s.pending[at+1:]
