@@ -260,15 +260,15 @@ func (f *hooksFlags) block(program string, agent codingAgent) object {
 		Hooks []run `json:"hooks"`
 	}
 	hook := func(event, kind string, timeout int) member {
-		words := []string{quoted(program), "hooks", "send", kind}
+		words := []string{shellQuote(program), "hooks", "send", kind}
 		if agent.option != "" {
 			words = append(words, "--agent", agent.option)
 		}
-		words = append(words, "--url", quoted(f.url.String()))
+		words = append(words, "--url", shellQuote(f.url.String()))
 		if f.keyFile != "" {
-			words = append(words, "--key-file", quoted(f.keyFile))
+			words = append(words, "--key-file", shellQuote(f.keyFile))
 		}
-		return member{event, encoded(group{[]run{{"command", strings.Join(words, " ") + " # " + hookMark, timeout}}})}
+		return member{event, encodeJSON(group{[]run{{"command", strings.Join(words, " ") + " # " + hookMark, timeout}}})}
 	}
 	block := object{}
 	for _, event := range agent.events {
@@ -280,16 +280,16 @@ func (f *hooksFlags) block(program string, agent codingAgent) object {
 	return append(block, hook("PermissionRequest", "permission", 120))
 }
 
-// quoted quotes a word for a shell, if necessary.
-func quoted(word string) string {
+// shellQuote quotes a word for a shell, if necessary.
+func shellQuote(word string) string {
 	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._:-") == "" {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// encoded returns v as JSON without escaping HTML characters.
-func encoded(v any) json.RawMessage {
+// encodeJSON returns v as JSON without escaping HTML characters.
+func encodeJSON(v any) json.RawMessage {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)

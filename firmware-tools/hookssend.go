@@ -98,19 +98,19 @@ func withoutContent(body []byte) []byte {
 			Status string `json:"status"`
 		}
 		if json.Unmarshal(whole["background_tasks"], &tasks) == nil {
-			allowed["background_tasks"] = encoded(tasks)
+			allowed["background_tasks"] = encodeJSON(tasks)
 		}
 		if json.Unmarshal(whole["transcript_path"], &transcript) == nil && endsInAPIError(transcript) {
-			allowed["hook_event_name"] = encoded("StopFailure")
+			allowed["hook_event_name"] = encodeJSON("StopFailure")
 		}
 	}
 	var tool string
 	if json.Unmarshal(whole["tool_name"], &tool) == nil {
 		if name, text := shownInput(tool, whole["tool_input"]); text != "" {
-			allowed["tool_input"] = encoded(map[string]string{name: text})
+			allowed["tool_input"] = encodeJSON(map[string]string{name: text})
 		}
 	}
-	return encoded(allowed)
+	return encodeJSON(allowed)
 }
 
 // endsInAPIError reports whether the last line of a coding session's transcript is an error of the

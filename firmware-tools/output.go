@@ -33,4 +33,4 @@ func (o output) step(step, format string, args ...any) {
 }
 
 // object prints a value as one line of JSON.
-func (o output) object(value any) { fmt.Fprintf(o.to, "%s\n", encoded(value)) }
+func (o output) object(value any) { fmt.Fprintf(o.to, "%s\n", encodeJSON(value)) }

@@ -56,7 +56,7 @@ func (o object) text() json.RawMessage {
 		if i > 0 {
 			text.WriteByte(',')
 		}
-		text.Write(encoded(m.name))
+		text.Write(encodeJSON(m.name))
 		text.WriteByte(':')
 		text.Write(m.value)
 	}
@@ -110,12 +110,12 @@ func mergeHooks(settings, block object) (object, error) {
 			groups = append(groups, block[ours].value)
 		}
 		if len(groups) > 0 || ours >= 0 || string(event.value) == "[]" {
-			result = append(result, member{event.name, encoded(groups)})
+			result = append(result, member{event.name, encodeJSON(groups)})
 		}
 	}
 	for _, ours := range block {
 		if result.index(ours.name) < 0 {
-			result = append(result, member{ours.name, encoded([]json.RawMessage{ours.value})})
+			result = append(result, member{ours.name, encodeJSON([]json.RawMessage{ours.value})})
 		}
 	}
 	if len(result) == 0 {
@@ -148,7 +148,7 @@ func foreignGroups(list json.RawMessage) (groups []json.RawMessage, err error) {
 		}
 		hooks = slices.DeleteFunc(hooks, isOurs)
 		if len(hooks) > 0 {
-			groups = append(groups, group.withMember("hooks", encoded(hooks)).text())
+			groups = append(groups, group.withMember("hooks", encodeJSON(hooks)).text())
 		}
 	}
 	return groups, nil

@@ -101,14 +101,14 @@ func (m Machine) WriteConnection(n Network, name, uuid string, autoconnect bool)
 	}
 	fmt.Fprintf(&text, "\n[wifi]\nmode=infrastructure\nssid=%s\nhidden=%t\n\n", ssid.String(), n.Hidden)
 	if n.Key != "" {
-		fmt.Fprintf(&text, "[wifi-security]\nkey-mgmt=wpa-psk\npmf=1\npsk=%s\n\n", escaped(n.Key))
+		fmt.Fprintf(&text, "[wifi-security]\nkey-mgmt=wpa-psk\npmf=1\npsk=%s\n\n", escapeValue(n.Key))
 	}
 	text.WriteString("[ipv4]\nmethod=auto\n\n[ipv6]\nmethod=auto\n")
 	return m.Write(filepath.Join(Connections, name+".nmconnection"), 0o600, text.String())
 }
 
-// escaped escapes the backslashes and the leading spaces in a value for a file of NetworkManager.
-func escaped(value string) string {
+// escapeValue escapes the backslashes and the leading spaces in a value for a file of NetworkManager.
+func escapeValue(value string) string {
 	value = strings.ReplaceAll(value, `\`, `\\`)
 	if trimmed := strings.TrimLeft(value, " "); trimmed != value {
 		value = strings.Repeat(`\s`, len(value)-len(trimmed)) + trimmed
