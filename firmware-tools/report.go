@@ -39,8 +39,8 @@ type jsonTurn struct {
 }
 
 // jsonSummary is the JSON output for all robots together. Received, Played, Dropped and Ignored
-// count packets of sound. P50 and P99 are the median and the 99th percentile of the time to the
-// server's hello, of the time to the first sound of an answer, and of the gaps between packets.
+// count packets of sound. P50 is a median and P99 a 99th percentile, in milliseconds: Hello is the time
+// to the server's hello, First the time to the first sound of an answer, and Gap the gap between packets.
 type jsonSummary struct {
 	Robots    int     `json:"robots"`
 	Turns     int     `json:"turns"`

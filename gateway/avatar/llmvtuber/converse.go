@@ -81,7 +81,7 @@ func (c *client) waitPlayed(ctx context.Context, until time.Time) bool {
 		select {
 		case <-c.played:
 			// The report may belong to an interrupted reply, or come from a client that plays
-			// no sound, so it does not end the reply before the sound must have ended.
+			// no sound. The reply therefore goes on until all sound must have ended.
 			timer.Reset(time.Until(until))
 		case <-timer.C:
 			return true
