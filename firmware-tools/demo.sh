@@ -77,9 +77,8 @@ say "What Perch knows of the robot"
 
 say "That was it; nothing of it is left. What to try next"
 cat <<NEXT
-  make run                 runs it until Ctrl-C, with its data in ./data. Its page, in a browser of this machine:
-                           http://127.0.0.1:8004/
-                           The page has a robot of its own to talk with. bin/perch open lets in other devices.
+  make run                 runs it until Ctrl-C, with its data in ./data. It prints a link: open it in a browser of this
+                           machine. The page has a robot of its own to talk with. bin/perch open lets in other devices.
                            In another terminal:
   bin/perch-tools robot --picture --say "tell me a joke"
                            says what you like; docs/reflex.md has what it knows

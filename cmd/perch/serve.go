@@ -17,6 +17,7 @@ import (
 	"perch/cmd/perch/datadir"
 	"perch/cmd/perch/logtail"
 	"perch/cmd/perch/machine"
+	"perch/command"
 )
 
 // serveCommand returns the command perch serve.
@@ -40,7 +41,7 @@ func serveCommand() *cobra.Command {
 }
 
 // serve runs the appliance. When it is ready, it prints to out how to connect a robot, open the
-// page and run perch doctor.
+// page and run perch doctor. On a terminal it also prints a link that logs a browser in once.
 func serve(ctx context.Context, s *settings, newDatabase bool, out io.Writer) error {
 	// A staged backup contains settings, so it is restored before the configuration is loaded.
 	earlyLog := slog.New(logTo(os.Stderr, slog.LevelInfo, isJournal(os.Getenv("JOURNAL_STREAM"), os.Stderr)))
@@ -57,8 +58,9 @@ func serve(ctx context.Context, s *settings, newDatabase bool, out io.Writer) er
 	for _, w := range c.Warnings(config.File(s.config), config.Data(s.data), time.Now()) {
 		log.Warn("the installation needs attention", "part", w.Part, "what", w.What)
 	}
+	screen, isFile := command.File(out)
 	a, err := appliance.New(&c, appliance.Options{Data: config.Data(s.data), Log: log, Version: version, Built: machine.BuiltAt(built),
-		FirstSteps: out, Flags: s.flags(), NewDatabase: newDatabase,
+		FirstSteps: out, Terminal: isFile && isTerminal(screen), Flags: s.flags(), NewDatabase: newDatabase,
 		Logs: logs, Overlay: s.overlay(), Doctor: s.findings})
 	if err != nil {
 		return err

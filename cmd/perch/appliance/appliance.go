@@ -125,6 +125,7 @@ type Options struct {
 	Built   time.Time // when this program was built
 
 	FirstSteps io.Writer // receives a text with the owner's first steps; may be nil
+	Terminal   bool      // FirstSteps is a terminal: what it shows is for the owner alone
 	Flags      string    // flags with which other perch commands find this appliance
 
 	NewDatabase bool // start with an empty database although traces of an earlier one exist

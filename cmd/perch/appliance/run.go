@@ -76,7 +76,11 @@ func (a *Appliance) list() []parts.Part {
 		list = append(list, parts.Part{End: a.options.Logs.Close})
 	}
 	if out := a.options.FirstSteps; out != nil {
-		list = append(list, parts.Part{Run: parts.Until(func(ctx context.Context) { a.network.PrintFirstSteps(ctx, out, a.options.Flags) })})
+		var link func() string
+		if a.options.Terminal && a.web != nil {
+			link = a.web.LocalLink
+		}
+		list = append(list, parts.Part{Run: parts.Until(func(ctx context.Context) { a.network.PrintFirstSteps(ctx, out, a.options.Flags, link) })})
 	}
 	return list
 }

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ type firstSteps struct {
 	name    string // base URL with the appliance's name; empty if the appliance has no name
 	numeric string // base URL with this machine's IP address; empty if others cannot reach this machine
 	page    string // URL of the page for a browser on this machine; empty if the page is off
+	link    string // URL that logs a browser on this machine in once; empty if others may read the text
 	program string // how this user runs another command: "sudo perch" for the packaged service
 	flags   string // flags with which other commands find the same appliance
 }
@@ -38,7 +40,10 @@ func (s firstSteps) String() string {
 		fmt.Fprintf(&b, "or, where names that end in .local do not work, this one:\n    %s\n", s.numeric+otaPath)
 	}
 	if s.page != "" {
-		fmt.Fprintf(&b, "Open the page in a browser on this machine:\n    %s\n", s.page)
+		fmt.Fprintf(&b, "Open the page in a browser on this machine:\n    %s\n", cmp.Or(s.link, s.page))
+		if s.link != "" {
+			fmt.Fprintf(&b, "This link lets you in once, within ten minutes. After that the page is at %s\n", s.page)
+		}
 		if s.name+s.numeric != "" {
 			fmt.Fprintf(&b, "or, in any other browser, with the link that this command prints:\n    %s open%s\n", s.program, s.flags)
 		}
@@ -52,8 +57,9 @@ func (s firstSteps) String() string {
 const nameTimeout = 5 * time.Second
 
 // PrintFirstSteps writes the first steps once the appliance's name is announced, or after
-// nameTimeout. flags are the flags with which other commands find the same appliance.
-func (n *Network) PrintFirstSteps(ctx context.Context, out io.Writer, flags string) {
+// nameTimeout. flags are the flags with which other commands find the same appliance. link makes a URL that logs in a
+// browser on this machine once. It is nil if out is not a terminal, because others may read a log.
+func (n *Network) PrintFirstSteps(ctx context.Context, out io.Writer, flags string, link func() string) {
 	wait, cancel := context.WithTimeout(ctx, nameTimeout)
 	defer cancel()
 	for n.announcer != nil && n.announcer.Status().By == "" {
@@ -64,12 +70,18 @@ func (n *Network) PrintFirstSteps(ctx context.Context, out io.Writer, flags stri
 	if ctx.Err() != nil {
 		return
 	}
-	page, program := "", "perch"
-	if os.Getenv("STATE_DIRECTORY") != "" { // set by systemd for the packaged service
-		program = "sudo perch"
+	s := firstSteps{name: n.URL(), numeric: n.numericURL(), program: "perch", flags: flags}
+	switch {
+	case os.Getenv("STATE_DIRECTORY") != "": // set by systemd for the packaged service
+		s.program = "sudo perch"
+	case link != nil: // a person has started the program, who starts it again in the same way
+		s.program = os.Args[0]
 	}
 	if addresses := slices.Concat(n.o.Local, n.o.Listen); n.o.Page && len(addresses) > 0 {
-		page = "http://" + listener.Dialable(addresses[0]) + "/"
+		s.page = "http://" + listener.Dialable(addresses[0]) + "/"
+		if link != nil {
+			s.link = link()
+		}
 	}
-	fmt.Fprint(out, firstSteps{name: n.URL(), numeric: n.numericURL(), page: page, program: program, flags: flags}) // errors are ignored
+	fmt.Fprint(out, s) // errors are ignored
 }

@@ -20,6 +20,8 @@ func TestWhatToDoNext(t *testing.T) {
 		"by number": {firstSteps{numeric: "http://192.0.2.5:8003"}, []string{"    http://192.0.2.5:8003/xiaozhi/ota/\n"}, []string{".local", "No robot"}},
 		"with a page": {firstSteps{name: "http://perch.local:8003", page: "http://127.0.0.1:8004/", flags: " --data x"},
 			[]string{"Open the page in a browser on this machine:\n    http://127.0.0.1:8004/\n", "    perch open --data x\n"}, nil},
+		"at a terminal": {firstSteps{program: "bin/perch", name: "http://perch.local:8003", page: "http://127.0.0.1:8004/", link: "http://127.0.0.1:8004/#/in/CODE", flags: " --data x"},
+			[]string{"    http://127.0.0.1:8004/#/in/CODE\n", "once, within ten minutes. After that the page is at http://127.0.0.1:8004/\n", "    bin/perch open --data x\n"}, nil},
 		"with a page for this machine alone": {firstSteps{page: "http://127.0.0.1:8004/"}, []string{"http://127.0.0.1:8004/\n"},
 			[]string{"perch open"}},
 		"of a folder":    {firstSteps{flags: " --data x"}, []string{"    perch doctor --data x\n", "No robot can connect"}, []string{"OTA"}},

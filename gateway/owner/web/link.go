@@ -23,6 +23,12 @@ func (s *Server) makeLink() (Link, error) {
 	return l, err
 }
 
+// LocalLink makes a link that logs in a browser on this machine once, within ten minutes.
+func (s *Server) LocalLink() string {
+	code, _, _ := s.newLink()
+	return s.o.LocalURL() + "/#/in/" + code
+}
+
 // urls returns the appliance's URLs for browsers (key "url") and for robots (key "ota").
 func (s *Server) urls() map[string][]string {
 	urls := map[string][]string{"url": {}, "ota": {}}
