@@ -44,6 +44,9 @@ export class Spoken extends LitElement {
   }
 }
 
+// locked is the event of a view that is shown only after a login.
+export const locked = "perch-locked";
+
 const undoFor = 10_000; // ms
 const together = 300; // ms; events within this time cause a single load
 
@@ -226,6 +229,7 @@ export class View extends Spoken {
       this.#failure = undefined;
     } catch (e) {
       this.#failure = e;
+      if (e instanceof Refusal && e.status === 401) this.dispatchEvent(new Event(locked, { bubbles: true, composed: true }));
     }
     this.#loading = false;
     this.requestUpdate();

@@ -9,7 +9,7 @@ import { alerts, canAlert, setAlerts, watchAlerts } from "../lib/alerts.js";
 import { icon, type Sign } from "../lib/icons.js";
 import { watch } from "../lib/offline.js";
 import { ask, base, type Dialog } from "../lib/ui.js";
-import { Spoken, type View } from "../lib/view.js";
+import { Spoken, locked, type View } from "../lib/view.js";
 import { theme, setTheme, type Theme } from "../lib/theme.js";
 import { wants } from "../lib/wants.js";
 import { allWords, catalogue, language, languages, setLanguage, type Language } from "../lib/words.js";
@@ -88,6 +88,7 @@ export class Shell extends Spoken {
     const signal = (this.ends = new AbortController()).signal;
     window.addEventListener("hashchange", () => void this.go(), { signal });
     window.addEventListener(outOfSession, () => this.session?.in && this.session.how !== "local" && void this.start(), { signal });
+    this.addEventListener(locked, () => this.session?.how === "local" && void this.login(++this.opened), { signal });
     window.addEventListener(sessionChanged, () => void this.start(), { signal });
     this.addEventListener("perch-title", (e) => this.entitle((e as CustomEvent<string>).detail), { signal });
     feed.addEventListener("lost", () => (this.link = "lost"), { signal });
@@ -157,7 +158,7 @@ export class Shell extends Spoken {
     const turn = ++this.opened;
     const [name = "", id = ""] = place();
     if (!this.session.in || name === "in") {
-      await this.put(turn, "p-login", () => Promise.all([import("./login.js"), allWords()]), { session: this.session, code: name === "in" ? id : "" });
+      await this.login(turn, name === "in" ? id : "");
       return;
     }
     const route = Object.hasOwn(this.routes, name) ? this.routes[name] : undefined;
@@ -167,6 +168,10 @@ export class Shell extends Spoken {
     }
     await this.put(turn, route.element, route.load, name === "robots" ? { robot: id } : {});
     this.at = name === "" ? "home" : name;
+  }
+
+  private async login(turn: number, code = ""): Promise<void> {
+    await this.put(turn, "p-login", () => Promise.all([import("./login.js"), allWords()]), { session: this.session, code });
   }
 
   private async put(turn: number, element: string, load: () => Promise<unknown>, values: Record<string, unknown>): Promise<void> {
