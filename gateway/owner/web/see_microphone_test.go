@@ -140,6 +140,34 @@ func seeWarning(t *testing.T, c *chromium) {
 	b.logIn(h.at(), h.OwnerToken()) // over http, where the browser keeps the other session's cookie
 }
 
+// seeSpokenFirstTalk: over plain http the last of the first steps asks to write, and leads to https, where it goes on.
+func seeSpokenFirstTalk(t *testing.T, c *chromium) {
+	h := startHouse(t)
+	b := c.browse(t)
+	b.allow("ERR_CERT_AUTHORITY_INVALID", "SSL certificate error") // the latter at the service worker
+	b.logIn(h.at(), h.OwnerToken())
+	b.view("first", "p-first")
+	b.skipTo("robot")
+	b.click("[data-test=next]")
+	b.step("talk")
+	b.says("h2", "Write: ")
+	b.until(`see.one("[data-test=status]")?.dataset.state === "idle"`)
+	b.lacks("[data-test=deaf]")
+	b.inspect("the last step without a microphone")
+	b.click("[data-test=speak]")
+	b.click("[data-test=go-https]")
+	b.click("#details-button") // "Advanced"
+	b.click("#proceed-link")
+	b.step("talk")
+	b.says("h2", "Say: ")
+	b.fill("[data-test=write]", "what time is it")
+	b.click("[data-test=send]")
+	b.says("[data-test=answered]", "It is")
+	b.open(value[string](b, "location.origin") + "/")
+	b.sees("main > p-home")
+	b.lacks("[data-test=first]")
+}
+
 // TestHTTPS: the address has what the owner's page needs, under the authority alone, and remembers no browser that it was
 // there (HSTS), for http must go on working.
 func TestHTTPS(t *testing.T) {

@@ -353,6 +353,7 @@ func seeFirstTalk(t *testing.T, c *chromium) {
 	b.axe("the first answer")
 	b.click("[data-test=named]")
 	b.until("!see.has('[data-test=robot-name]')")
+	b.says("[data-test=called]", "Momo is here")
 	if robots := h.Robots.List(); len(robots) != 1 || robots[0].Settings.Name != "Momo" {
 		t.Errorf("the appliance knows %+v", robots)
 	}

@@ -53,6 +53,7 @@ func TestPage(t *testing.T) {
 		"questions":             seeQuestions,
 		"timers":                seeTimers,
 		"a warning":             seeWarning,
+		"a spoken first talk":   seeSpokenFirstTalk,
 		"rollouts":              seeRollouts,
 		"uploads are refused":   seeRefusedUploads,
 		"uploads break off":     seeBrokenUploads,

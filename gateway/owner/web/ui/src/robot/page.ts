@@ -172,7 +172,7 @@ export class WebRobot extends LitElement {
 
   render() {
     const r = this.robot;
-    if (this.small) return html`<div class="left">${this.stage()}${this.notices()}${this.field()}</div>`;
+    if (this.small) return html`<div class="left">${this.stage()}${r.deaf === "insecure" ? nothing : this.notices()}${this.field()}</div>`; // the first steps say themselves how to get a microphone
     return html`<header><a href=".">← ${words("back")}</a><h1>${words("title")}</h1></header>
       <main>
         <div class="left">${this.stage()}${this.notices()}</div>

@@ -114,6 +114,7 @@ export class First extends View {
     if (!to) return;
     this.at = to;
     this.faults = [];
+    if (this.phase === "back") this.phase = "";
     keep(reached, to);
     this.talks = serverNow();
     this.answer = undefined;
@@ -302,7 +303,7 @@ export class First extends View {
   protected content() {
     const steps = this.steps, n = steps.indexOf(this.at);
     const last = this.at === "talk";
-    return html`<div class="count"><p class="small muted" data-test="step" data-step=${this.at}>${say("step", { n: n + 1, all: steps.length })}</p><p-bar label=${say("progress")} .value=${(n + 1) / steps.length}></p-bar></div>
+    return html`<div class="count"><p class="small muted" data-test="step" data-step=${this.at}>${this.found ? say("step", { n: n + 1, all: steps.length }) : say("stepAlone", { n: n + 1 })}</p><p-bar label=${say("progress")} .value=${(n + 1) / steps.length}></p-bar></div>
       <p-card><form class="step" novalidate @submit=${(e: Event) => void this.next(e)}>${keyed(this.at, this.question())}
         ${this.faults.length > 0 ? html`<div class="faults" role="alert" data-test="faults"><p>${say("faults")}</p><ul>${this.faults.map((f) => html`<li>${faulty(f)}</li>`)}</ul></div>` : nothing}
         <p role="status" aria-live="polite" data-test="phase" data-phase=${this.phase} ?hidden=${this.phase === ""}>${this.phase === "restarting" ? say("saved") : this.phase === "back" ? say("back") : this.phase === "late" ? say("late") : nothing}</p>${moved(this.move)}
@@ -432,13 +433,14 @@ export class First extends View {
   private talk() {
     const real = this.inPage ? undefined : this.real;
     const a = this.answer?.said ? this.answer : undefined;
-    const nameless = this.robots.find((d) => d.adopted && !d.name && (real ? d.id === real.id : !isReal(d) && !d.left));
-    return html`${this.heading(a ? say("works") : say("askTalk", { sentence: say("sentence") }))}
+    const robot = real ?? this.robots.find((d) => d.adopted && !isReal(d) && !d.left);
+    const hears = real !== undefined || window.isSecureContext; // browsers give no microphone over plain http
+    return html`${this.heading(a ? say("works") : say(hears ? "askTalk" : "askWrite", { sentence: say("sentence") }))}
       ${a ? html`<div class="talked" data-test="answered"><p class="muted"><bdi>${a.heard}</bdi></p><p class="answer"><bdi>${a.said}</bdi></p></div><p>${say("again")}</p>
-        ${nameless ? html`<p-robot-name .device=${nameless}></p-robot-name>` : nothing}` : nothing}
+        ${!robot ? nothing : robot.name ? html`<p data-test="called"><bdi>${say("robotHere", { name: robot.name })}</bdi></p>` : html`<p-robot-name .device=${robot}></p-robot-name>`}` : nothing}
       ${real
         ? a ? nothing : html`<p>${say("wakeFirst", { name: nameOf(real) })}</p><div><p-button kind="quiet" data-test="in-page" @click=${() => (this.inPage = true)}>${say("usePage")}</p-button></div>`
-        : html`${a ? nothing : html`<p>${say("pressTalk")}</p>`}<p-web-robot small @line=${(e: CustomEvent<{ who: string; text?: string }>) => this.line(e.detail)}></p-web-robot>${this.waiting()}`}`;
+        : html`${a ? nothing : hears ? html`<p>${say("pressTalk")}</p>` : html`<p>${say("writeTalk")} <a href="#/microphone" data-test="speak">${say("speak")}</a></p>`}<p-web-robot small @line=${(e: CustomEvent<{ who: string; text?: string }>) => this.line(e.detail)}></p-web-robot>${this.waiting()}`}`;
   }
 }
 

@@ -7,6 +7,7 @@ import { keep, kept, pageRobot } from "../lib/store.js";
 import { View, sentence } from "../lib/view.js";
 import "../face/face.js";
 import { catalogue } from "../lib/words.js";
+import { reached } from "./first.place.js";
 
 const say = catalogue("login");
 
@@ -60,11 +61,13 @@ export class Login extends View {
     }
     try {
       await send("POST", "session", { code });
-      if (robot !== "" && kept(pageRobot) === null) keep(pageRobot, robot); // only an owner makes a code
-      this.goOn();
     } catch (e) {
       this.failed_ = e instanceof Refusal && e.code === "wrong_key" ? say("linkOld") : sentence(e);
+      return;
     }
+    if (robot !== "" && kept(pageRobot) === null) keep(pageRobot, robot); // only an owner makes a code
+    this.goOn();
+    await new Promise(() => undefined); // shows no form until this view is replaced
   }
 
   private async enter(by: { code: string } | { token: string }): Promise<void> {
@@ -77,7 +80,10 @@ export class Login extends View {
     const next = new URLSearchParams(location.search).get("next") ?? "";
     if (pages.includes(next)) location.replace(new URL(next, document.baseURI));
     else {
-      if (location.hash.startsWith("#/in")) history.replaceState(null, "", "#/");
+      if (next === "first") {
+        keep(reached, "talk"); // goes on where the link was opened (microphone.ts)
+        history.replaceState(null, "", `${location.pathname}#/first`);
+      } else if (location.hash.startsWith("#/in")) history.replaceState(null, "", "#/");
       window.dispatchEvent(new Event(sessionChanged));
     }
   }

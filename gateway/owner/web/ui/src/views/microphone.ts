@@ -5,6 +5,7 @@ import { send } from "../lib/api.js";
 import { kept, pageRobot } from "../lib/store.js";
 import { View } from "../lib/view.js";
 import { catalogue } from "../lib/words.js";
+import { reached } from "./first.place.js";
 
 const t = catalogue("microphone");
 
@@ -50,15 +51,16 @@ export class MicrophoneView extends View {
     return urls.find((u) => new URL(u).hostname === location.hostname) ?? urls[0]!;
   }
 
-  // go opens the robot's page over https, by a link that logs in once. The link brings the identity of the page's robot,
-  // because a browser keeps another one for each address.
+  // go opens the robot's page over https, or the last of the first steps if it was left for the microphone, by a link that
+  // logs in once. The link brings the identity of the page's robot, because a browser keeps another one for each address.
   private async go(): Promise<void> {
     this.busy = true;
     await this.act(async () => {
       const link = await send<{ urls: string[] }>("POST", "api/v1/link");
       const { mac, uuid } = JSON.parse(kept(pageRobot) ?? "{}") as { mac?: string; uuid?: string };
       const robot = mac ? `/${encodeURIComponent(JSON.stringify({ mac, uuid }))}` : "";
-      location.assign(`${this.url}/?next=robot${new URL(link.urls[0]!).hash}${robot}`);
+      const next = kept(reached) === "talk" ? "first" : "robot";
+      location.assign(`${this.url}/?next=${next}${new URL(link.urls[0]!).hash}${robot}`);
     });
     this.busy = false;
   }
