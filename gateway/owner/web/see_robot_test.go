@@ -128,6 +128,7 @@ func seeAddByHand(t *testing.T, c *chromium) {
 	b := c.visit(t, h, "")
 	b.allow("409") // the first name is taken
 	b.click("[data-test=another] summary")
+	b.click("[data-test=other-ways] > summary")
 	b.fill("[data-test=add-by-hand] [name=name]", "kitchen")
 	b.click("[data-test=add-by-hand] p-button")
 	b.sees("[data-test=add-by-hand] [role=alert]")

@@ -26,7 +26,7 @@ export const style = css`
   .notice { background: var(--warn-soft); border-radius: var(--radius); padding: 0.8rem 1rem; }
   .log { height: clamp(15rem, 42vh, 26rem); overflow: auto; display: flex; flex-direction: column; gap: 0.55rem; }
   @media (min-width: 60rem) { .log { height: min(28rem, 60vh); } }
-  :host([small]) { max-width: none; padding: 0; } :host([small]) stack-chan-face { width: min(100%, 18rem); }
+  :host([small]) { width: min(100%, 26rem); padding: 0; } :host([small]) stack-chan-face { width: min(100%, 18rem); }
   .log p { padding: 0.45rem 0.8rem; border-radius: 12px; max-width: 88%; align-self: flex-start; background: var(--raised); border: 1px solid var(--line); }
   .log p.muted { border: 0; background: none; padding-inline: 0; }
   .log .you { align-self: flex-end; background: var(--soft); border-color: transparent; }

@@ -14,7 +14,7 @@ export function sentence(r: Robot, asleep: boolean, face: FaceState): string {
   if (r.state !== "idle") return words(r.state);
   if (asleep) return words("asleep");
   if (r.deaf) return words("idleTyped");
-  return words(r.keeper.flash.mode === "manual" ? "idleManual" : "idle");
+  return words(r.keeper.flash.mode === "manual" ? "idleManual" : matchMedia("(hover: none)").matches ? "idleTouch" : "idle");
 }
 
 function ofTrouble(t: Trouble, own: boolean): string {

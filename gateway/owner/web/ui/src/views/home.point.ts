@@ -32,7 +32,8 @@ export class Point extends Spoken {
     .words { display: grid; gap: 0.8rem; }
     .line { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 0.5rem; align-items: center; }
     .line code { margin: 0; }
-    @media (max-width: 559px) { .both { grid-template-columns: minmax(0, 1fr); justify-items: center; } .words { width: 100%; } }
+    details { margin-top: 0.8rem; }
+    @media (max-width: 559px) { .both { grid-template-columns: minmax(0, 1fr); } svg { display: none; } } /* a phone does not scan itself */
   `];
 
   constructor() {
@@ -102,15 +103,16 @@ export class Point extends Spoken {
 
   render() {
     if (this.failure) return html`<p class="bad">${this.failure}</p>`;
-    return html`${this.pointed()}${this.byHand()}`;
+    const [first] = this.urls;
+    return html`${this.pointed()}<details data-test="other-ways"><summary>${say("more")}</summary><div class="words">
+      ${first ? html`<div class="small muted">${say("tool")}<code>perch-tools robot provision --ota ${first}</code></div>` : nothing}${this.byHand()}</div></details>`;
   }
 
   private pointed() {
     const [first, ...others] = this.urls;
     if (!first) return nothing;
     return html`<div class="both"><div class="words"><p>${say("how")}</p>${this.address(first)}
-        ${others.length > 0 ? html`<p class="muted small">${say("other")}</p>${others.map((u) => this.address(u))}` : nothing}
-        <div class="small muted">${say("tool")}<code>perch-tools robot provision --ota ${first}</code></div></div>
+        ${others.length > 0 ? html`<p class="muted small">${say("other")}</p>${others.map((u) => this.address(u))}` : nothing}</div>
       ${this.rows.length > 0 ? qr(this.rows, say("code", { url: first })) : nothing}</div>`;
   }
 }
