@@ -164,8 +164,8 @@ func isRule(b behaviour) bool {
 }
 
 // permit reports whether to execute an act now, and if so records it. An act is dropped while
-// the robot cannot be reached. It is also dropped in the quiet hours if isSuppressed, unless
-// the behaviour itself respects the quiet hours.
+// the robot cannot be reached. It is also dropped in the quiet hours if isSuppressed is true for
+// it, unless the behaviour itself respects the quiet hours.
 func (c *reactor) permit(m moment, a Act, handlesQuiet bool) bool {
 	if m.quiet && isSuppressed(a) && !handlesQuiet {
 		return false

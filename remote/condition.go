@@ -51,7 +51,7 @@ type Condition struct {
 type checkResult int
 
 const (
-	checkFit  checkResult = iota // no check has failed, although the use did
+	checkFit  checkResult = iota // no check has failed since the failed use
 	checkAway                    // the latest check has failed
 	checkBack                    // a check has succeeded after a failed one
 )

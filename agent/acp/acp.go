@@ -134,7 +134,7 @@ type timeout struct {
 func (o *Options) timeouts() []timeout {
 	return []timeout{
 		{"idle", &o.Idle, 300 * time.Second}, {"age", &o.Age, 1800 * time.Second}, {"start", &o.Start, StartWithin},
-		{"silence", &o.Silence, 300 * time.Second}, {"grace", &o.Grace, 5 * time.Second}, {"turn", &o.Turn, 30 * time.Minute},
+		{"within", &o.Silence, 300 * time.Second}, {"grace", &o.Grace, 5 * time.Second}, {"turn", &o.Turn, 30 * time.Minute},
 		{"words", &o.Words, 300 * time.Second},
 	}
 }
