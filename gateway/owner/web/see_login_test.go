@@ -57,7 +57,7 @@ func seeComingIn(t *testing.T, c *chromium) {
 // seeThisMachine: a browser of this machine sees everything without a key. What would change
 // something says how to come in, and works then.
 func seeThisMachine(t *testing.T, c *chromium) {
-	h := startAppliance(t)
+	h := appliancetest.Configured(t, "name: perch\n")
 	b := c.browse(t)
 	b.allow(notIn)
 	b.open(h.LocalURL() + "#/memory")

@@ -142,7 +142,7 @@ func seeWarning(t *testing.T, c *chromium) {
 
 // seeSpokenFirstTalk: over plain http the last of the first steps asks to write, and leads to https, where it goes on.
 func seeSpokenFirstTalk(t *testing.T, c *chromium) {
-	h := startHouse(t)
+	h := houseOf(t, appliancetest.Configured(t, "name: perch\n"))
 	b := c.browse(t)
 	b.allow("ERR_CERT_AUTHORITY_INVALID", "SSL certificate error") // the latter at the service worker
 	b.logIn(h.at(), h.OwnerToken())
@@ -154,6 +154,7 @@ func seeSpokenFirstTalk(t *testing.T, c *chromium) {
 	b.until(`see.one("[data-test=status]")?.dataset.state === "idle"`)
 	b.lacks("[data-test=deaf]")
 	b.inspect("the last step without a microphone")
+	b.at(1400, 900)
 	b.click("[data-test=speak]")
 	b.click("[data-test=go-https]")
 	b.click("#details-button") // "Advanced"
