@@ -114,7 +114,7 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values) ([]byte
 	return response.Whole(limit.File)
 }
 
-// IsRefusal reports whether err says that a server has refused a request, such as one that it does not know.
+// IsRefusal reports whether err says that a server has refused a request, for example because it does not know the path.
 func IsRefusal(err error) bool {
 	f, ok := errors.AsType[*remote.Fault](err)
 	return ok && f.Status != 0 && f.Status < http.StatusInternalServerError
