@@ -103,7 +103,7 @@ func (d deviceLine) isAdopted() string {
 	return "no"
 }
 
-// state returns the robot's state, or that it is not connected.
+// state returns the robot's state, or "not connected".
 func (d deviceLine) state() string {
 	if !d.Connected {
 		return "not connected"

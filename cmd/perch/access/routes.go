@@ -145,7 +145,7 @@ func unknownPath(handler gin.HandlerFunc) gin.HandlerFunc {
 }
 
 // local mounts the routes for programs on this machine, and for web pages from allowed_origins in
-// browsers on this machine. The owner's API is for programs only.
+// browsers on this machine. The owner's API is not for these pages, but for programs and Perch's own page.
 func (r routes) local(e *gin.Engine) {
 	l, p := r.locks, r.parts
 	e.Use(httpserver.Guard(l.origins.Local), l.origins.Admit())

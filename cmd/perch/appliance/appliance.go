@@ -79,16 +79,16 @@ type Appliance struct {
 	Agents *agents.Agents
 
 	// Robots.
-	warmer     *engines.Warmer
-	gestures   perception.Gestures
-	behaviours *perception.Behaviours
-	sounds     *sounds.Library
-	loudness   voice.Loudness // the loudness of synthesized speech
-	Talk       *robot.Server
-	control    robots.Control
-	Owned      robots.Owned
-	Firmware   *ota.Firmware
-	ota        *ota.Service
+	warmer      *engines.Warmer
+	gestures    perception.Gestures
+	behaviours  *perception.Behaviours
+	sounds      *sounds.Library
+	loudness    voice.Loudness // the loudness of synthesized speech
+	Talk        *robot.Server
+	control     robots.Control
+	OwnerRobots robots.OwnerRegistry
+	Firmware    *ota.Firmware
+	ota         *ota.Service
 
 	viewers *viewers.Viewers // programs that show agents, and coding agents
 

@@ -16,13 +16,13 @@ import (
 func (a *Appliance) newOwner(c *config.Config) error {
 	counters, gauges := a.newMetrics()
 	o := admin.Options{
-		Robots: a.Owned, Talk: a.control, Notify: a.Agents.Notifier.Notify, Memory: a.Memory, Timers: a.Timers, Notices: a.Notices.Open,
+		Robots: a.OwnerRobots, Talk: a.control, Notify: a.Agents.Notifier.Notify, Memory: a.Memory, Timers: a.Timers, Notices: a.Notices.Open,
 		Acknowledge: a.Agents.Notifier.Acknowledge, Engines: engines.NewTrials(&a.Agents.Engines, a.Agents.Characters.Speech, a.zone), Board: a.board, Bus: a.Bus,
 		Gestures: a.gestures, Senses: a.Senses.Senses, Characters: a.Agents.Catalog,
 		Questions: a.viewers.Questions, ForgetConversation: a.Agents.Mind.Forget, Phrase: a.Agents.PhraseFor,
 		Diary:  func(n int) any { return a.Agents.Diary.Newest(n) },
 		Verify: func() (any, error) { return a.Agents.Diary.Verify() },
-		Turns:  func(n int) any { return a.Records.Turns(n) }, Week: func(robot device.ID) any { return a.Owned.Days.Week(robot) }, Parts: a.Parts, Unheard: func() []string { return a.Config().Unheard() }, Counters: counters, Gauges: gauges, Firmware: a.Firmware,
+		Turns:  func(n int) any { return a.Records.Turns(n) }, Week: func(robot device.ID) any { return a.OwnerRobots.Days.Week(robot) }, Parts: a.Parts, Unheard: func() []string { return a.Config().Unheard() }, Counters: counters, Gauges: gauges, Firmware: a.Firmware,
 		Refused: a.ota.Refused, ForgetRefused: a.ota.ForgetRefused, Find: a.network.Search,
 		RobotURL: func() string { // the last URL has an IP address; the community's firmware sends its token to no host name
 			urls := append([]string{a.Listeners.URL()}, a.network.URLs()...)

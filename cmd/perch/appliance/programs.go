@@ -115,7 +115,7 @@ func (a *Appliance) newMirror(c *config.Config) error {
 	o.ID, o.Version, o.URL, o.Host, o.Started, o.Log = a.ID, a.options.Version, a.network.URL, a.network.Host, a.Started, a.Log
 	o.Away, o.ShareTranscripts = time.Duration(c.Robots.AwayAfter), c.Robots.ShareTranscripts
 	o.Transport = device.Transport(c.Robots.Transport)
-	o.Robots, o.Talk, o.Notifier, o.Board, o.Bus = a.Owned, a.control, a.Agents.Notifier, a.board, a.Bus
+	o.Robots, o.Talk, o.Notifier, o.Board, o.Bus = a.OwnerRobots, a.control, a.Agents.Notifier, a.board, a.Bus
 	o.Senses, o.Firmware, o.Questions, o.Notices = a.intake, updates{a.Firmware}, a.viewers.Questions, a.Notices
 	o.Announced = store.NewTable[[]string](a.DB, "announced")
 	o.WaitingCommands = store.NewTable[[]homeassistant.Waiting](a.DB, "mqtt-waiting")

@@ -33,7 +33,7 @@ func (a *Appliance) newRobots(c *config.Config) (err error) {
 	a.Talk = robot.NewServer(a.talkOptions(c, a.Agents.Engines.Engines()))
 	a.closers = append(a.closers, a.Talk.Close)
 	a.control = robots.Control{Server: a.Talk, Behaviours: a.behaviours}
-	a.Owned = robots.NewOwned(robots.Options{Registry: a.Robots, Server: a.Talk, Senses: a.Senses, Mind: a.Agents.Mind, Memory: a.Memory, Bus: a.Bus,
+	a.OwnerRobots = robots.NewOwnerRegistry(robots.Options{Registry: a.Robots, Server: a.Talk, Senses: a.Senses, Mind: a.Agents.Mind, Memory: a.Memory, Bus: a.Bus,
 		DB: a.DB, Zone: a.zone, Check: a.Agents.Characters.Check})
 	a.warmer = engines.NewWarmer(&a.Agents.Engines, a.Talk.Prepare, a.Log)
 	key, err := c.Firmware.VerificationKey()
@@ -57,7 +57,7 @@ func (a *Appliance) newRobots(c *config.Config) (err error) {
 	if port := a.RobotMQTT.Port(); port > 0 {
 		mqtt = ota.MQTT{Port: port, Topic: robot.MQTTTopic}
 	}
-	a.ota = ota.New(ota.Options{Firmware: a.Firmware, Robots: a.Owned, Bus: a.Bus, Zone: a.zone, PublicURL: c.PublicURL,
+	a.ota = ota.New(ota.Options{Firmware: a.Firmware, Robots: a.OwnerRobots, Bus: a.Bus, Zone: a.zone, PublicURL: c.PublicURL,
 		Transport: device.Transport(c.Robots.Transport), MQTT: mqtt, Framing: c.Robots.Framing, Earliest: machine.Earliest(a.options.Built),
 		Language: func() string { return a.Config().Language.First() }, Log: a.Log})
 	return nil

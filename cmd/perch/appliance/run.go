@@ -21,7 +21,7 @@ import (
 func (a *Appliance) list() []parts.Part {
 	// fromFirst makes a Part.Run that reads the bus from its first event.
 	fromFirst := func(run func(context.Context, *event.Reader)) func(context.Context) error {
-		return parts.Until(func(ctx context.Context) { run(ctx, a.Bus.ReadFrom(1)) })
+		return parts.Infallible(func(ctx context.Context) { run(ctx, a.Bus.ReadFrom(1)) })
 	}
 	logEvent := func(e event.Envelope) { // without its texts: the log has no words of conversations
 		if _, isMood := e.Event.(event.Mood); !isMood { // published up to ten times per second
@@ -33,45 +33,45 @@ func (a *Appliance) list() []parts.Part {
 		a.commands.ClockJumped(by)
 	}
 	list := []parts.Part{
-		{Run: parts.Until(func(ctx context.Context) { machine.Watch(ctx, a.DB, a.Data, clockJumped, a.Log) }),
+		{Run: parts.Infallible(func(ctx context.Context) { machine.Watch(ctx, a.DB, a.Data, clockJumped, a.Log) }),
 			Conditions: func() []health.Part { return machine.Conditions(a.DB, a.Data, a.options.Built) }},
-		{Run: parts.Until(func(ctx context.Context) { machine.ReleaseMemory(ctx, a.Bus.Read(), a.Log) })},
-		{Run: parts.Until(func(ctx context.Context) { a.Identity.Run(ctx, func() { a.Robots.Welcome(time.Time{}) }) })},
+		{Run: parts.Infallible(func(ctx context.Context) { machine.ReleaseMemory(ctx, a.Bus.Read(), a.Log) })},
+		{Run: parts.Infallible(func(ctx context.Context) { a.Identity.Run(ctx, func() { a.Robots.Welcome(time.Time{}) }) })},
 		{Run: fromFirst(a.board.Run), End: a.Bus.Close},
 		{Run: fromFirst(a.metrics.Run)},
-		{Run: fromFirst(a.Owned.Days.Run)},
+		{Run: fromFirst(a.OwnerRobots.Days.Run)},
 		{Run: fromFirst(a.Senses.Run)},
 		parts.When(a.Log.Enabled(context.Background(), slog.LevelDebug), parts.Part{
 			Run: fromFirst(func(ctx context.Context, events *event.Reader) { events.Each(ctx, logEvent) })}),
 		{Run: func(ctx context.Context) error { return a.Agents.Notifier.Run(ctx, a.Talk) }, Fails: "notifications and timers have stopped"},
-		{Run: parts.Until(a.Agents.Moods.Run)},
-		{Run: parts.Until(func(ctx context.Context) {
+		{Run: parts.Infallible(a.Agents.Moods.Run)},
+		{Run: parts.Infallible(func(ctx context.Context) {
 			a.behaviours.Run(ctx, a.Talk, robots.RuleActions{Registry: a.Robots, Server: a.Talk, Notifier: a.Agents.Notifier, MQTT: a.Mirror})
 		})},
-		{Run: fromFirst(a.Agents.Diary.Run), Conditions: parts.One(func() health.Part { return health.Of("diary", a.Agents.Diary.Err(), "") })},
-		{Run: fromFirst(robots.Naming{Robots: a.Owned, Server: a.Talk, Character: a.Agents.Characters.Of, Log: a.Log,
+		{Run: fromFirst(a.Agents.Diary.Run), Conditions: parts.SingleCondition(func() health.Part { return health.Of("diary", a.Agents.Diary.Err(), "") })},
+		{Run: fromFirst(robots.Naming{Robots: a.OwnerRobots, Server: a.Talk, Character: a.Agents.Characters.Of, Log: a.Log,
 			IsCommand: func(text string) bool { return a.Agents.Engines.Engines().CompleteSentence(text, false) }}.Run)},
 		{Run: fromFirst(a.warmer.Run), End: a.Talk.Close},
-		{Run: func(context.Context) error { return a.Listeners.Serve() }, End: a.Listeners.Stop, Conditions: parts.One(a.Listeners.Condition)},
+		{Run: func(context.Context) error { return a.Listeners.Serve() }, End: a.Listeners.Stop, Conditions: parts.SingleCondition(a.Listeners.Condition)},
 		{End: a.Talk.StopAccepting}, // ends before the listeners, which wait for downloads
 		{Run: func(ctx context.Context) error { return a.RobotMQTT.Run(ctx, a.Talk.ServeMQTT) }, Fails: "robots cannot connect by MQTT any more",
-			Conditions: parts.One(a.RobotMQTT.Condition)},
-		{Conditions: parts.One(a.Firmware.Condition)},
+			Conditions: parts.SingleCondition(a.RobotMQTT.Condition)},
+		{Conditions: parts.SingleCondition(a.Firmware.Condition)},
 		{Conditions: a.Agents.Characters.Conditions},
-		{Run: parts.Until(a.Agents.Engines.Run), Conditions: func() []health.Part { return a.Agents.Engines.Engines().Conditions() }},
-		parts.When(a.web != nil, parts.Part{Conditions: parts.One(func() health.Part { return a.web.Condition(a.Listeners.IngressErr) })}),
-		parts.When(a.wyoming != nil, parts.Part{Run: a.wyoming.Run, End: a.wyoming.Close, Conditions: parts.One(func() health.Part {
+		{Run: parts.Infallible(a.Agents.Engines.Run), Conditions: func() []health.Part { return a.Agents.Engines.Engines().Conditions() }},
+		parts.When(a.web != nil, parts.Part{Conditions: parts.SingleCondition(func() health.Part { return a.web.Condition(a.Listeners.IngressErr) })}),
+		parts.When(a.wyoming != nil, parts.Part{Run: a.wyoming.Run, End: a.wyoming.Close, Conditions: parts.SingleCondition(func() health.Part {
 			return health.Part{Name: "wyoming", OK: true, Note: fmt.Sprintf("serves %s", a.WyomingAddr)}
 		})}),
 		{Conditions: a.Listeners.Encryption},
-		{Run: a.Mirror.Run, Fails: "MQTT has stopped", Conditions: parts.One(a.Mirror.Condition)},
-		parts.When(a.homeAssistant != nil, parts.Part{Run: parts.Until(func(ctx context.Context) { a.homeAssistant.Run(ctx, a.offers, a.Log) }),
-			Conditions: parts.One(a.homeAssistant.Condition)}),
+		{Run: a.Mirror.Run, Fails: "MQTT has stopped", Conditions: parts.SingleCondition(a.Mirror.Condition)},
+		parts.When(a.homeAssistant != nil, parts.Part{Run: parts.Infallible(func(ctx context.Context) { a.homeAssistant.Run(ctx, a.offers, a.Log) }),
+			Conditions: parts.SingleCondition(a.homeAssistant.Condition)}),
 		{End: a.Agents.Talks.Close},
 	}
 	list = append(append(list, a.viewers.Parts(a.Listeners)...),
-		parts.Part{Run: a.network.Run, First: true, Fails: "the appliance is not announced on the network", Conditions: parts.One(a.network.Condition)},
-		parts.Part{Run: parts.Until(func(ctx context.Context) { systemd.New(a.Log).Watchdog(ctx, a.checkAlive) })})
+		parts.Part{Run: a.network.Run, First: true, Fails: "the appliance is not announced on the network", Conditions: parts.SingleCondition(a.network.Condition)},
+		parts.Part{Run: parts.Infallible(func(ctx context.Context) { systemd.New(a.Log).Watchdog(ctx, a.checkAlive) })})
 	if a.options.Logs != nil {
 		list = append(list, parts.Part{End: a.options.Logs.Close})
 	}
@@ -80,7 +80,7 @@ func (a *Appliance) list() []parts.Part {
 		if a.options.Terminal && a.web != nil {
 			link = a.web.LocalLink
 		}
-		list = append(list, parts.Part{Run: parts.Until(func(ctx context.Context) { a.network.PrintFirstSteps(ctx, out, a.options.Flags, link) })})
+		list = append(list, parts.Part{Run: parts.Infallible(func(ctx context.Context) { a.network.PrintFirstSteps(ctx, out, a.options.Flags, link) })})
 	}
 	return list
 }
@@ -117,7 +117,7 @@ func (a *Appliance) checkAlive(ctx context.Context) error {
 		listening = nil // Run closes the listeners
 	}
 	return errors.Join(
-		systemd.Returns(ctx, "the store", func() { _ = a.DB.Readable() }), // a store that returns an error does not hang
+		systemd.Await(ctx, "the store", func() { _ = a.DB.Readable() }), // a store that returns an error does not hang
 		waitForBoard(ctx, a.Bus, a.board),
 		listening,
 	)
@@ -126,12 +126,12 @@ func (a *Appliance) checkAlive(ctx context.Context) error {
 // waitForBoard waits until the board has received the events that are on the bus now.
 func waitForBoard(ctx context.Context, bus *event.Bus, board *agent.Board) error {
 	var latest uint64
-	if err := systemd.Returns(ctx, "the bus", func() { latest = bus.Seq() }); err != nil {
+	if err := systemd.Await(ctx, "the bus", func() { latest = bus.Seq() }); err != nil {
 		return err
 	}
 	for {
 		var reached uint64
-		if err := systemd.Returns(ctx, "the board", func() { _, reached = board.Snapshot() }); err != nil || reached >= latest {
+		if err := systemd.Await(ctx, "the board", func() { _, reached = board.Snapshot() }); err != nil || reached >= latest {
 			return err
 		}
 		select {

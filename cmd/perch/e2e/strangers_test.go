@@ -213,7 +213,7 @@ func TestAdoptionDisplacesAnImpostor(t *testing.T) {
 		t.Fatalf("the owner's robot is answered %d %s", status, answer)
 	}
 	h.command("robot adopt a0b1c2d3e4f5", 1, "more than one client names itself by this MAC address")
-	must.Value(h.Owned.Adopt(waits.Activation.Code, time.Now()))(t) // as Home Assistant does
+	must.Value(h.OwnerRobots.Adopt(waits.Activation.Code, time.Now()))(t) // as Home Assistant does
 	h.Eventually("the first has gone", func() bool {
 		return !slices.ContainsFunc(h.Talk.List(), func(s robot.Status) bool { return s.Session == session })
 	})

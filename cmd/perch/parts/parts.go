@@ -25,13 +25,13 @@ type Part struct {
 	Conditions func() []health.Part
 }
 
-// Until makes a Part.Run from a function that cannot fail.
-func Until(run func(context.Context)) func(context.Context) error {
+// Infallible makes a Part.Run from a function that cannot fail.
+func Infallible(run func(context.Context)) func(context.Context) error {
 	return func(ctx context.Context) error { run(ctx); return nil }
 }
 
-// One makes a Part.Conditions from a function that returns a single condition.
-func One(condition func() health.Part) func() []health.Part {
+// SingleCondition makes a Part.Conditions from a function that returns a single condition.
+func SingleCondition(condition func() health.Part) func() []health.Part {
 	return func() []health.Part { return []health.Part{condition()} }
 }
 

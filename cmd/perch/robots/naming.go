@@ -20,7 +20,7 @@ import (
 // Naming makes each robot that is adopted while Run runs ask once for a name, unless it has one: pauseBeforeName after the
 // adoption if it is connected, otherwise pauseBeforeName after its next turn.
 type Naming struct {
-	Robots    Owned
+	Robots    OwnerRegistry
 	Server    *robot.Server
 	Character func(device.ID) robot.Character
 	IsCommand func(text string) bool // reports whether a text is a command
@@ -90,8 +90,8 @@ func (w nameless) next() <-chan time.Time {
 	return time.After(time.Until(first))
 }
 
-// handleEvent updates the times at which robots ask. It cancels the question of a robot that was renamed or forgotten, and
-// delays one that has to wait because somebody is speaking.
+// handleEvent updates the times at which robots ask. It cancels the question of a robot that was renamed or forgotten. If
+// somebody speaks or the robot goes offline before it has asked, it asks after its next turn.
 func (n Naming) handleEvent(waiting nameless, open map[device.ID]*openQuestion, e event.Envelope) {
 	_, waits := waiting[e.Robot]
 	question := open[e.Robot]

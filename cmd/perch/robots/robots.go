@@ -22,10 +22,10 @@ import (
 	"perch/store"
 )
 
-// Owned is the registry for the owner's API and for check-ins. It publishes changes as events. When
-// a robot is forgotten, Owned deletes what the robot has sensed and its conversations, because
-// another robot may check in with the same MAC address.
-type Owned struct {
+// OwnerRegistry is the registry of robots as the owner's API and check-ins use it. It publishes changes as
+// events. When a robot is forgotten, OwnerRegistry deletes what the robot has sensed and its conversations,
+// because another robot may check in with the same MAC address.
+type OwnerRegistry struct {
 	*device.Registry
 	Days *daily.Sums // what robots do, by the day
 	o    Options
@@ -44,17 +44,17 @@ type Options struct {
 	Check    func(device.Change) error // returns an error for settings that the engines do not support
 }
 
-// NewOwned returns an Owned for the registry in o.
-func NewOwned(o Options) Owned {
+// NewOwnerRegistry returns an OwnerRegistry for the registry in o.
+func NewOwnerRegistry(o Options) OwnerRegistry {
 	days := daily.NewSums(store.NewTable[daily.Day](o.DB, "days"), o.Zone, func(id device.ID) bool {
 		_, err := o.Registry.Get(id)
 		return err == nil
 	})
-	return Owned{Registry: o.Registry, Days: days, o: o}
+	return OwnerRegistry{Registry: o.Registry, Days: days, o: o}
 }
 
 // Configure changes the settings of a robot, after Options.Check has accepted them.
-func (r Owned) Configure(id device.ID, c device.Change) (device.Robot, error) {
+func (r OwnerRegistry) Configure(id device.ID, c device.Change) (device.Robot, error) {
 	if c.Persona != nil && strings.TrimSpace(*c.Persona) == agent.DefaultCharacter {
 		c.Persona = new("") // a robot without a character has the household's character
 	}
@@ -65,13 +65,13 @@ func (r Owned) Configure(id device.ID, c device.Change) (device.Robot, error) {
 }
 
 // Nickname calls Registry.Nickname.
-func (r Owned) Nickname(id device.ID, name string) error {
+func (r OwnerRegistry) Nickname(id device.ID, name string) error {
 	_, err := r.configure(id, func() (device.Robot, error) { return r.Registry.Nickname(id, name) })
 	return err
 }
 
 // configure calls change, which changes the settings of a robot, and publishes the change.
-func (r Owned) configure(id device.ID, change func() (device.Robot, error)) (device.Robot, error) {
+func (r OwnerRegistry) configure(id device.ID, change func() (device.Robot, error)) (device.Robot, error) {
 	before := r.Settings(id).Name
 	robot, err := change()
 	if err != nil {
@@ -86,24 +86,24 @@ func (r Owned) configure(id device.ID, change func() (device.Robot, error)) (dev
 
 // Adopt calls Registry.Adopt. If another client was connected with the robot's ID, that client is
 // disconnected.
-func (r Owned) Adopt(idOrCode string, now time.Time) (device.Robot, error) {
+func (r OwnerRegistry) Adopt(idOrCode string, now time.Time) (device.Robot, error) {
 	return r.adopt(func() (device.Robot, error) { return r.Registry.Adopt(idOrCode, now) })
 }
 
 // AdoptClient calls Registry.AdoptClient. If another client was connected with the robot's ID, that
 // client is disconnected.
-func (r Owned) AdoptClient(id device.ID, client string) (device.Robot, error) {
+func (r OwnerRegistry) AdoptClient(id device.ID, client string) (device.Robot, error) {
 	return r.adopt(func() (device.Robot, error) { return r.Registry.AdoptClient(id, client) })
 }
 
 // AddByHand calls Registry.AddByHand.
-func (r Owned) AddByHand(name, baseURL string, now time.Time) (device.Robot, error) {
+func (r OwnerRegistry) AddByHand(name, baseURL string, now time.Time) (device.Robot, error) {
 	return r.adopt(func() (device.Robot, error) { return r.Registry.AddByHand(name, baseURL, now) })
 }
 
 // adopt calls adoptRobot, which adopts a robot. If another client was connected with the robot's ID,
 // that client is disconnected; if it was a stranger, its conversation is deleted.
-func (r Owned) adopt(adoptRobot func() (device.Robot, error)) (device.Robot, error) {
+func (r OwnerRegistry) adopt(adoptRobot func() (device.Robot, error)) (device.Robot, error) {
 	before := r.List()
 	robot, err := adoptRobot()
 	if err != nil {
@@ -129,7 +129,7 @@ const hangUpTimeout = 5 * time.Second
 
 // CheckIn calls Registry.CheckIn. It deletes the conversations of strangers that the registry has
 // removed to make room.
-func (r Owned) CheckIn(c device.CheckIn, now time.Time) (device.Robot, device.Admission) {
+func (r OwnerRegistry) CheckIn(c device.CheckIn, now time.Time) (device.Robot, device.Admission) {
 	robot, a := r.Registry.CheckIn(c, now)
 	for _, id := range a.Gone {
 		r.o.Memory.Dismiss(id)
@@ -139,7 +139,7 @@ func (r Owned) CheckIn(c device.CheckIn, now time.Time) (device.Robot, device.Ad
 }
 
 // Replace calls Registry.Replace, and deletes the data of the robot that had the ID before.
-func (r Owned) Replace(id device.ID, client string) (device.Robot, error) {
+func (r OwnerRegistry) Replace(id device.ID, client string) (device.Robot, error) {
 	robot, err := r.Registry.Replace(id, client)
 	if err == nil {
 		err = r.deleteData(id)
@@ -148,7 +148,7 @@ func (r Owned) Replace(id device.ID, client string) (device.Robot, error) {
 }
 
 // Forget calls Registry.Forget, and deletes the robot's data.
-func (r Owned) Forget(id device.ID) error {
+func (r OwnerRegistry) Forget(id device.ID) error {
 	if err := r.Registry.Forget(id); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (r Owned) Forget(id device.ID) error {
 }
 
 // ForgetStrangers calls Registry.ForgetStrangers, and deletes the data of each stranger.
-func (r Owned) ForgetStrangers() ([]device.ID, error) {
+func (r OwnerRegistry) ForgetStrangers() ([]device.ID, error) {
 	ids, err := r.Registry.ForgetStrangers()
 	for _, id := range ids {
 		err = errors.Join(err, r.deleteData(id))
@@ -166,7 +166,7 @@ func (r Owned) ForgetStrangers() ([]device.ID, error) {
 
 // deleteData deletes what a robot that was removed from the registry has sensed, and its
 // conversations.
-func (r Owned) deleteData(id device.ID) error {
+func (r OwnerRegistry) deleteData(id device.ID) error {
 	r.o.Senses.Forget(id)
 	r.o.Memory.Dismiss(id)
 	r.o.Bus.Publish(id, "", event.RobotForgotten{})

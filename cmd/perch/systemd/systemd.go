@@ -69,9 +69,9 @@ func (m Manager) Watchdog(ctx context.Context, alive func(context.Context) error
 	}
 }
 
-// Returns calls f and waits until f returns. If ctx ends first, the result is an error that says that
+// Await calls f and waits until f returns. If ctx ends first, the result is an error that says that
 // name hangs. The goroutine of f is then leaked, but the service manager is about to end the program.
-func Returns(ctx context.Context, name string, f func()) error {
+func Await(ctx context.Context, name string, f func()) error {
 	done := make(chan struct{})
 	go func() { f(); close(done) }()
 	select {

@@ -52,7 +52,7 @@ func TestWhatHangsIsNamed(t *testing.T) {
 		defer cancel()
 		never := make(chan struct{})
 		defer close(never)
-		if err := Returns(ctx, "the store", func() { <-never }); err == nil || err.Error() != "the store hangs" {
+		if err := Await(ctx, "the store", func() { <-never }); err == nil || err.Error() != "the store hangs" {
 			t.Errorf("got %v", err)
 		}
 	})

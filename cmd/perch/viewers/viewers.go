@@ -162,18 +162,18 @@ func (v *Viewers) Close() { v.vccp.Close() }
 // server for OpenClaw's programs shows the addresses of this server in l.
 func (v *Viewers) Parts(l *listener.Set) []parts.Part {
 	return []parts.Part{
-		{Run: parts.Until(v.feed.Run)},
-		{Run: parts.Until(v.skins.Run)},
-		{Run: parts.Until(v.llmvtuber.Run)},
-		{Run: parts.Until(v.aituber.Run)},
-		{Run: parts.Until(v.relays.Run), Conditions: func() []health.Part { return relayConditions(v.relays.List()) }},
-		parts.When(v.openClaw != nil, parts.Part{Run: parts.Until(v.openClaw.Run), Conditions: parts.One(func() health.Part {
+		{Run: parts.Infallible(v.feed.Run)},
+		{Run: parts.Infallible(v.skins.Run)},
+		{Run: parts.Infallible(v.llmvtuber.Run)},
+		{Run: parts.Infallible(v.aituber.Run)},
+		{Run: parts.Infallible(v.relays.Run), Conditions: func() []health.Part { return relayConditions(v.relays.List()) }},
+		parts.When(v.openClaw != nil, parts.Part{Run: parts.Infallible(v.openClaw.Run), Conditions: parts.SingleCondition(func() health.Part {
 			return v.openClaw.Condition(l.At(listener.OpenClaw))
 		})}),
-		{Run: parts.Until(v.hooks.Run)},
-		{Run: parts.Until(func(ctx context.Context) { v.actions.Run(ctx, v.o.Bus.ReadFrom(1)) })},
-		{Run: parts.Until(v.character.Run)},
-		{Run: parts.Until(v.vccp.Run), End: v.vccp.Close}, // its streams do not end by themselves
+		{Run: parts.Infallible(v.hooks.Run)},
+		{Run: parts.Infallible(func(ctx context.Context) { v.actions.Run(ctx, v.o.Bus.ReadFrom(1)) })},
+		{Run: parts.Infallible(v.character.Run)},
+		{Run: parts.Infallible(v.vccp.Run), End: v.vccp.Close}, // its streams do not end by themselves
 	}
 }
 
