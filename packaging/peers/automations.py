@@ -43,13 +43,13 @@ class Scenarios:
         await self.ha.act("input_boolean.turn_on" if on else "input_boolean.turn_off", f"input_boolean.{helper}")
         return (await until(helper, lambda: self.ha.changed(f"input_boolean.{helper}", since))).at
 
-    async def effect(self, what, entity, since, accept=lambda _: True, seconds=30):
+    async def effect(self, what, entity, since, accept=lambda _: True):
         """Waits for the change of an entity since a time, and returns when it was."""
-        return (await until(what, lambda: self.ha.changed(entity, since, accept), seconds)).at
+        return (await until(what, lambda: self.ha.changed(entity, since, accept))).at
 
-    async def heard(self, robot, text, seconds=30):
+    async def heard(self, robot, text):
         """Waits until a robot says a text, and returns when it does."""
-        await until(f"the robot says {text!r}", lambda: text in robot.spoken(), seconds)
+        await until(f"the robot says {text!r}", lambda: text in robot.spoken())
         return time.monotonic()
 
     async def connected(self):
@@ -95,7 +95,7 @@ class Scenarios:
         await asyncio.sleep(1.2)  # it does nothing in the question's first second
         pressed = time.monotonic()
         await self.ha.act("button.press", "button.coding_1_allow")
-        text = await asyncio.wait_for(answer, 10)
+        text = await asyncio.wait_for(answer, 60)
         assert '"allow"' in text, text
         back = await self.effect("the lamp is as before", "light.desk", pressed, lambda c: c.attributes.get("rgb_color") == [10, 200, 30])
         return (f"the agent asks {question!r}, the lamp is red; Allow was pressed, the agent went on, "
@@ -162,21 +162,22 @@ class Scenarios:
         await self.effect("the robot speaks", self.entity("sensor", "agent_state"), since, lambda c: c.state == "speaking")
         began = await self.turn("doorbell")
         heard = await self.heard(robot, "Somebody is at the door.")
-        await until("the talk", robot.has_ended, 60)
+        await until("the talk", robot.has_ended)
         await self.turn("doorbell", on=False)
         assert "Ask me to remember where your keys are." not in robot.spoken(), "the robot has spoken on before"
         return "the doorbell rings while the robot speaks: the robot breaks off and says it", began, heard
 
     async def garage(self):
         await self.ha.act("cover.open_cover", "cover.garage")
-        await self.turn("garage")
         since = time.monotonic()
         robot = self.run.programs.robot("--say", "what can you do", "--say", "yes please")
-        asked = await self.heard(robot, "Shall I close it?", 60)
-        answer = await self.effect("the answer", self.entity("event", "answer"), since, seconds=60)
+        await self.effect("the robot speaks", self.entity("sensor", "agent_state"), since, lambda c: c.state == "speaking")
+        await self.turn("garage")  # a question is not kept for a robot that is away
+        asked = await self.heard(robot, "Shall I close it?")
+        answer = await self.effect("the answer", self.entity("event", "answer"), since)
         closed = await self.effect("the garage is closed", "cover.garage", since, lambda c: c.state == "closed")
         await self.ha.act("notify.send_message", self.entity("notify", "say"), message="Done.")
-        await until("the talk", robot.has_ended, 60)
+        await until("the talk", robot.has_ended)
         await self.turn("garage", on=False)
         return (f"the door is open: the robot asks, hears {self.ha.attribute(self.entity('event', 'answer'), 'text')!r} "
                 f"{1000 * (answer - asked):.0f} ms after it began to ask, and the garage closes"), answer, closed
@@ -189,11 +190,11 @@ class Scenarios:
         sunset = time.monotonic() + 3
         await self.move_sunset(3)
         asked = await self.heard(robot, "Shall I make it bright or cosy?")
-        answer = await self.effect("the answer", self.entity("event", "answer"), since, seconds=60)
+        answer = await self.effect("the answer", self.entity("event", "answer"), since)
         kind, text = (self.ha.attribute(self.entity("event", "answer"), a) for a in ("event_type", "text"))
         lit = await self.effect("the scene", "light.desk", answer - 1, lambda c: c.attributes.get("brightness") == 255)
         await self.ha.act("notify.send_message", self.entity("notify", "say"), message="Done.")
-        await until("the talk", robot.has_ended, 60)
+        await until("the talk", robot.has_ended)
         return (f"the sun sets: the robot asks {1000 * (asked - sunset):.0f} ms later, and hears {kind} {text!r}, and the scene is Bright"), answer, lit
 
     async def move_sunset(self, seconds):

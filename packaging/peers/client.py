@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 import aiohttp
 
+PATIENCE = 60  # seconds in which something happens, on a busy machine too
+START = 300  # the same for Home Assistant's start
+
 
 class Timeout(Exception):
     """Something that did not happen in time."""
@@ -21,7 +24,7 @@ class Change(NamedTuple):
     attributes: dict
 
 
-async def until(what, condition, seconds=20):
+async def until(what, condition, seconds=PATIENCE):
     """Calls condition, which may be a coroutine function, until it returns a true value, and returns that."""
     end = time.monotonic() + seconds
     while True:
@@ -49,6 +52,7 @@ class HomeAssistant:
     def __init__(self, session, url):
         self.session, self.url, self.token, self.refresh_token = session, url, "", ""
         self.socket = self.reader = None
+        self.connected = 0  # time.monotonic
         self.number = 0
         self.answers = {}  # futures, by the number of the command
         self.handlers = {}  # functions that get the events of a subscription, by its number
@@ -94,7 +98,7 @@ class HomeAssistant:
         greeting = await self.socket.receive_json()
         if greeting["type"] != "auth_ok":
             raise aiohttp.ClientError(str(greeting))
-        self.answers, self.handlers = {}, {}
+        self.connected, self.answers, self.handlers = time.monotonic(), {}, {}
         self.reader = asyncio.create_task(self.read())
         await self.subscribe(self.record, "subscribe_events", event_type="state_changed")
         self.states = {s["entity_id"]: (s["state"], s["attributes"]) for s in await self.ask("get_states")}
@@ -150,8 +154,8 @@ class HomeAssistant:
         """Returns the first change of an entity since a time that accept takes, or None."""
         return next((c for c in self.changes if c.entity == entity and c.at >= since and accept(c)), None)
 
-    async def await_state(self, entity, state, seconds=20):
-        await until(f"{entity} is {state!r}, not {self.state(entity)!r}", lambda: self.state(entity) == state, seconds)
+    async def await_state(self, entity, state):
+        await until(f"{entity} is {state!r}, not {self.state(entity)!r}", lambda: self.state(entity) == state)
 
     async def entities(self, platform="mqtt"):
         """Returns the registered entities of a platform."""

@@ -71,7 +71,7 @@ async def use_all(run):
         async with run.step_of(f"{action} {target} {json.dumps(data) if data else ''}"):
             began = time.monotonic()
             await ha.act(action, target, **data)
-            await until(f"{action} {target}", effect, 10)
+            await until(f"{action} {target}", effect)
             run.did(1000 * (time.monotonic() - began))
     robot.end()
     print("  the robot's tools were called:", ", ".join(f"{name.removeprefix('self.')} {json.dumps(given)}" for name, given in robot.calls() if given))
@@ -99,9 +99,9 @@ async def restart_perch(run):
     run.ends += 1
     await run.ha.act("button.press", "button.perch_restart")
     away = (await until("Perch is away", lambda: run.ha.changed("sensor.perch_version", since, lambda c: c.state == "unavailable"))).at
-    back = (await until("Perch is back", lambda: run.ha.changed("sensor.perch_version", away, lambda c: c.state != "unavailable"), 60)).at
+    back = (await until("Perch is back", lambda: run.ha.changed("sensor.perch_version", away, lambda c: c.state != "unavailable"))).at
     print(f"  Perch was unavailable for {back - away:.1f} s")
-    await until("the robot is available", lambda: run.ha.state(entity("sensor", "agent_state")) == "idle", 60)
+    await until("the robot is available", lambda: run.ha.state(entity("sensor", "agent_state")) == "idle")
 
 
 def firmware(version, size):

@@ -6,7 +6,7 @@ import json
 import shutil
 import time
 
-from client import Timeout, until
+from client import PATIENCE, Timeout, until
 from entities import STACK_CHAN
 from programs import free_port
 
@@ -36,7 +36,7 @@ class Browser:
         port = free_port()
         programs.start("chromium", find_chromium(), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
                        f"--user-data-dir={programs.folder / 'chromium'}", f"--remote-debugging-port={port}", "about:blank")
-        pages = await until("Chromium", lambda: self.pages(port), 60)
+        pages = await until("Chromium", lambda: self.pages(port))
         self.socket = await ha.session.ws_connect(next(p["webSocketDebuggerUrl"] for p in pages if p["type"] == "page"), max_msg_size=0)
         self.reader = asyncio.create_task(self.read())
         await self.send("Runtime.enable")
@@ -77,7 +77,7 @@ class Browser:
         result = await self.send("Runtime.evaluate", expression=script, returnByValue=True)
         return result["result"].get("value")
 
-    async def shows(self, text, seconds=60):
+    async def shows(self, text):
         """Waits until the page shows a text, in whatever element."""
         script = """(() => {
           const text = root => [...root.querySelectorAll("*")].map(e => e.shadowRoot ? text(e.shadowRoot) : "").join(" ") + " " + (root.textContent || root.body?.textContent || "");
@@ -86,7 +86,7 @@ class Browser:
 
         async def is_there():
             return text in (await self.evaluate(script) or "")
-        await until(f"the page shows {text!r}", is_there, seconds)
+        await until(f"the page shows {text!r}", is_there)
 
     async def picture(self, name):
         """Keeps a picture of the page in bin/peers/pictures."""
@@ -138,7 +138,7 @@ async def use_card(run, browser):
         await ha.ask("lovelace/resources/update", resource_id=resource["id"], res_type="module", url=url)
         began = time.monotonic()
         await browser.open("/lovelace/0", 1280, 720)
-        await until("the card", lambda: browser.evaluate(CARD), 60)
+        await until("the card", lambda: browser.evaluate(CARD))
         shown = time.monotonic()
         seen, texts = await follow(run, browser, picture="home-assistant-card" if url.startswith("/") else None)
         wanted = ["listening", "speaking", "idle"]  # the reflex brain thinks for less time than a picture takes
@@ -152,9 +152,8 @@ async def use_card(run, browser):
 async def follow(run, browser, picture):
     """Has a person talk with the robot, and returns the states and texts that the card shows meanwhile."""
     robot = run.programs.robot("--say", "who are you", "--say", "i love you")
-    seen, texts, taken = [], [], False
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
+    seen, texts, taken, end = [], [], False, time.monotonic() + PATIENCE
+    while time.monotonic() < end and not (robot.has_ended() and seen[-1:] == ["idle"]):
         state, text = await browser.evaluate(CARD) or (None, "")
         if seen[-1:] != [state]:
             seen.append(state)
@@ -162,8 +161,6 @@ async def follow(run, browser, picture):
         if picture and state == "speaking" and not taken and run.ha.state(f"select.{STACK_CHAN}_emotion") != "neutral":
             taken = True
             await browser.picture(picture)
-        if robot.has_ended() and state == "idle":
-            break
         await asyncio.sleep(0.02)
     return seen, texts
 

@@ -25,7 +25,7 @@ async def talk(run, *sentences):
     """Has a person talk with the robot, and returns the robot and the changes meanwhile."""
     since = time.monotonic()
     robot = run.programs.robot(*[argument for s in sentences for argument in ("--say", s)])
-    await until("the talk", robot.has_ended, 30 + 15 * len(sentences))
+    await until("the talk", robot.has_ended)
     await run.ha.await_state(f"binary_sensor.{STACK_CHAN}_talking", "off")
     await run.ha.await_state(f"sensor.{STACK_CHAN}_agent_state", "idle")
     await run.ha.await_state("sensor.perch_robots_connected", "0")
@@ -76,7 +76,7 @@ async def follow(run):
 async def compare(run):
     """Prints the entities as Home Assistant reports them, and compares them with the announcements."""
     announced = await run.announcements()
-    await until("all entities", lambda: has_all(run, announced), 10)
+    await until("all entities", lambda: has_all(run, announced))
     entities, devices = await run.ha.entities(), await run.ha.devices()
     print(f"  {'entity':48} {'state':26} {'class':13} {'unit':4} {'category':10} {'icon':30} device")
     for e in sorted(entities, key=lambda e: e["entity_id"]):

@@ -27,12 +27,12 @@ async def use(run):
         await until("the robot's state", lambda: ha.state(state) == "idle")
         since = time.monotonic()
         robot = run.programs.robot("--say", "what time is it")
-        await until("the talk", robot.has_ended, 60)
+        await until("the talk", robot.has_ended)
         seen = [c.state for c in ha.changes if c.entity == state and c.at >= since]
         run.check(contains(seen, ["listening", "thinking", "speaking"]), f"the agent state was {seen}")
         await ha.act("mqtt.publish", topic=f"perch/{ROBOT}/say/set", payload="The washing is done.")
         robot = run.programs.robot("--say", "look up", "--say", "who are you")
-        await until("the talk", robot.has_ended, 60)
+        await until("the talk", robot.has_ended)
         run.check("The washing is done." in robot.spoken(), f"the robot said {robot.spoken()!r}")
         devices = [d["name"] for d in (await ha.devices()).values()]
         print(f"  devices: {devices or 'none'}; by configuration.yaml: {state} was {' '.join(seen)}, and the robot said what mqtt.publish had")

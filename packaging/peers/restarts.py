@@ -4,7 +4,7 @@ import os
 import signal
 import time
 
-from client import until
+from client import START, until
 from entities import STACK_CHAN, contains, talk
 
 
@@ -35,7 +35,7 @@ async def restart(run, name, by):
     elif name == "Home Assistant":
         programs.stop("homeassistant", by)
         run.start_home_assistant()
-        await until("Home Assistant runs", ha.is_running, 120)
+        await until("Home Assistant runs", ha.is_running, START)
         await ha.connect()
     else:
         if programs.broker == "mosquitto":
@@ -46,7 +46,7 @@ async def restart(run, name, by):
         if programs.broker == "mosquitto":
             programs.start_broker()
     ended = time.monotonic()
-    await until(f"all entities are available, but {before - available(ha)}", lambda: before <= available(ha), 60)
+    await until(f"all entities are available, but {before - available(ha)}", lambda: before <= available(ha))
     back = time.monotonic()
     _, changes = await talk(run, "who are you")
     seen = [c.state for c in changes if c.entity == f"sensor.{STACK_CHAN}_agent_state"]

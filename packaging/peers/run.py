@@ -9,7 +9,7 @@ import time
 import aiohttp
 import aiohttp.web
 
-from client import HomeAssistant, Timeout, until
+from client import START, HomeAssistant, Timeout, until
 
 # Home Assistant's configuration: what an owner has besides Perch, in the names of docs/home-assistant.md.
 CONFIGURATION = """
@@ -30,7 +30,7 @@ sun:
 
 # The rest of the house.
 HOUSE = """
-input_boolean: {washer: , doorbell: , garage: , door: , agent_works: , seen: , touched: }
+input_boolean: {washer: , doorbell: , garage: , door: , agent_works: , seen: , touched:  }
 template:
   - binary_sensor:
       - {name: Washer running, state: "{{ is_state('input_boolean.washer', 'on') }}"}
@@ -106,10 +106,10 @@ class Run:
         self.programs.start_perch()
         self.start_home_assistant(house)
         began = time.monotonic()
-        await until("Home Assistant's first page", lambda: self.ha.call("GET", "/api/onboarding"), 180)
+        await until("Home Assistant's first page", lambda: self.ha.call("GET", "/api/onboarding"), START)
         await self.ha.create_user()
         password = await until("the broker's password", self.programs.password)
-        await until("Home Assistant has started", self.ha.is_running, 60)
+        await until("Home Assistant has started", self.ha.is_running, START)
         print(f"Home Assistant has started after {time.monotonic() - began:.1f} s", flush=True)
         await self.ha.add("mqtt", broker="127.0.0.1", port=self.programs.ports["mqtt"], username="perch", password=password)
         await self.ha.connect()
@@ -132,7 +132,8 @@ class Run:
 
     async def settle(self):
         """Waits until Home Assistant has greeted the broker, 5 s after it has connected: it logs an error if it is cut off before."""
-        await asyncio.sleep(6)
+        connected = [c.at for c in self.ha.changes if c.entity == "binary_sensor.perch_connection" and c.state == "on"]
+        await asyncio.sleep(max([self.ha.connected, *connected]) + 6 - time.monotonic())
 
     def expected(self, complaint):
         """Reports whether a complaint is about what the run itself has done: it has ended the broker, deleted a device, for
