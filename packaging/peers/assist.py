@@ -12,6 +12,9 @@ import wave
 from client import Timeout, until
 from programs import Robot, address, free_port, root
 
+# What the agent conversation.storyteller writes, by language.
+STORIES = json.loads((root / "packaging/peers/storyteller/stories.json").read_text())
+
 
 def speak(text):
     """Returns a text as speech of flite's: 16-bit PCM, 16 kHz, mono."""
@@ -63,7 +66,7 @@ async def run_pipeline(run, pipeline, sound):
         await run.ha.socket.send_bytes(handler + sound[i:i + 3200])
     await run.ha.socket.send_bytes(handler)
     spoken = time.monotonic()
-    await until("the end of the pipeline", lambda: "run-end" in events or "error" in events, 60)
+    await until("the end of the pipeline", lambda: "run-end" in events or "error" in events)
     if "error" in events:
         raise Timeout(f"the pipeline ended with {events['error']}")
     text = events["stt-end"]["stt_output"]["text"]
@@ -150,7 +153,7 @@ async def use_home_assistant(run, engines):
     own = "conversation.home_assistant"
     english = await add_pipeline(run, "English", "en", own, engines["stt"], engines["tts"])
     german = await add_pipeline(run, "Deutsch", "de", own, None, engines["tts"])
-    to = {"kind": "assist", "url": run.ha.url, "token": token}
+    to = {"kind": "assist", "url": run.ha.url, "token": token, "within": "1m"}
     second = Second(run, "second", {
         "speech": {"recognizers": [{**to, "pipeline": english}], "synthesizers": [{**to, "pipeline": english}, {**to, "pipeline": german}]},
         "brains": [{**to, "pipeline": english}, {**to, "pipeline": german}, {**to, "agent": own, "rest": True},
@@ -159,7 +162,7 @@ async def use_home_assistant(run, engines):
     await until("its engines", lambda: answers(run, second))
     robot = second.robot("--say", "what time is it", "--say", "turn on the desk")
     await run.ha.act("light.turn_off", "light.desk")
-    await until("the talk", robot.has_ended, 60)
+    await until("the talk", robot.has_ended)
     run.check(robot.process.returncode == 0, run.programs.log(robot.name))
     heard = [m["text"] for m in robot.messages("server") if m["type"] == "stt"]
     print(f"  a robot's talk: heard {heard}, said {robot.spoken()!r}; the desk's light is {run.ha.state('light.desk')}")
@@ -184,6 +187,28 @@ async def use_home_assistant(run, engines):
         print(f"  {part}: {status}, {seconds:.1f} s of sound")
         run.check(0.3 < seconds < 5 and loudest > 1000, f"{part}: {status} {body[:200]!r}, the loudest sample is {loudest}")
     run.programs.stop("second")
+
+
+async def stream(run, engines):
+    """Has a robot hear the first sentence of an answer before Home Assistant's agent writes the second one, in two languages."""
+    token = await run.ha.ask("auth/long_lived_access_token", client_name="Story", lifespan=365)
+    for language, (first, second) in STORIES.items():
+        pipeline = await add_pipeline(run, f"Story {language}", language, "conversation.storyteller", None, engines["tts"])
+        engine = {"kind": "assist", "url": run.ha.url, "token": token, "pipeline": pipeline, "within": "1m"}
+        wyoming = {"kind": "wyoming", "url": f"tcp://127.0.0.1:{run.programs.ports['wyoming']}", "within": "1m"}  # hears English
+        perch = Second(run, f"story-{language}", {"speech": {"recognizers": [wyoming], "synthesizers": [engine]}, "brains": [engine]})
+        await until("its engines", lambda perch=perch: answers(run, perch))
+        await run.ha.act("input_boolean.turn_off", "input_boolean.heard")
+        robot = perch.robot("--say", "who are you")
+        await until("the first sentence", lambda robot=robot, first=first: first in robot.spoken())
+        heard = time.monotonic()
+        run.check(second not in robot.spoken(), "the second sentence came with the first one")
+        await run.ha.act("input_boolean.turn_on", "input_boolean.heard")
+        await until("the second sentence", lambda robot=robot, second=second: second in robot.spoken())
+        print(f"  {language}: {first!r} was spoken before the agent wrote on; {second!r} {1000 * (time.monotonic() - heard):.0f} ms later")
+        await until("the talk", robot.has_ended)
+        run.check(robot.process.returncode == 0, run.programs.log(robot.name))
+        run.programs.stop(perch.name)
 
 
 async def answers(run, second):

@@ -71,6 +71,8 @@ async def use_everything(run):
         await assist.use_perch(run, engines)
     async with run.step("Assist: Home Assistant's engines in Perch"):
         await assist.use_home_assistant(run, engines)
+    async with run.step("Assist: an answer that is written while it is spoken"):
+        await assist.stream(run, engines)
     async with run.step("the entities as Home Assistant reports them"):
         await entities.compare(run)
         await entities.diagnose(run)

@@ -3,13 +3,17 @@
 import asyncio
 import contextlib
 import json
+import pathlib
 import re
+import shutil
 import time
 
 import aiohttp
 import aiohttp.web
 
 from client import START, HomeAssistant, Timeout, until
+
+HERE = pathlib.Path(__file__).resolve().parent
 
 # Home Assistant's configuration: what an owner has besides Perch, in the names of docs/home-assistant.md.
 CONFIGURATION = """
@@ -30,7 +34,8 @@ sun:
 
 # The rest of the house.
 HOUSE = """
-input_boolean: {washer: , doorbell: , garage: , door: , agent_works: , seen: , touched:  }
+input_boolean: {washer: , doorbell: , garage: , door: , agent_works: , seen: , touched: , heard: }
+storyteller:
 template:
   - binary_sensor:
       - {name: Washer running, state: "{{ is_state('input_boolean.washer', 'on') }}"}
@@ -93,6 +98,7 @@ class Run:
         config = self.programs.folder / "config"
         if not config.exists():
             (config / "www").mkdir(parents=True)  # must exist when Home Assistant starts
+            shutil.copytree(HERE / "storyteller", config / "custom_components/storyteller")
             (config / "automations.yaml").write_text("[]")
             (config / "configuration.yaml").write_text(
                 CONFIGURATION.replace("PORT", str(self.programs.ports["homeassistant"])).replace("FFMPEG", str(self.installation.ffmpeg())) + house)
@@ -137,14 +143,16 @@ class Run:
 
     def expected(self, complaint):
         """Reports whether a complaint is about what the run itself has done: it has ended the broker, deleted a device, for
-        which Home Assistant removes the announcement once for each entity, been slow on a busy machine, or used a release that
-        knows no devices by MQTT."""
+        which Home Assistant removes the announcement once for each entity, ended Perch, whose Wyoming server 2026.11 asks now and
+        then, been slow on a busy machine, or used a release that knows no devices by MQTT."""
         first = complaint.splitlines()[0]
         if first.endswith("Error returned from MQTT server: The connection was lost."):
             self.ends -= 1
             return self.ends >= 0
         return any(part in first for part in ("mqtt.discovery] No device components to cleanup for", "helpers.entity] Updating state for",
-                                              "mqtt.discovery] Integration device is not supported"))
+                                              "bootstrap] Waiting for integrations to complete setup", "setup] Setup of",
+                                              "mqtt.discovery] Integration device is not supported",
+                                              "wyoming.coordinator] Error fetching 127.0.0.1:"))
 
     def complaints(self):
         """Returns the warnings and errors in Home Assistant's log, each with its traceback and without our own folders."""
