@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import datetime
 import json
 import time
 from typing import NamedTuple
@@ -18,7 +19,7 @@ class Timeout(Exception):
 
 class Change(NamedTuple):
     """A change of an entity's state."""
-    at: float  # time.monotonic
+    at: float  # time.monotonic when it happened
     entity: str
     state: str
     attributes: dict
@@ -110,7 +111,8 @@ class HomeAssistant:
             self.states.pop(entity, None)
             return
         self.states[entity] = new["state"], new["attributes"]
-        self.changes.append(Change(time.monotonic(), entity, new["state"], new["attributes"]))
+        age = time.time() - datetime.datetime.fromisoformat(new["last_updated"]).timestamp()  # Home Assistant's clock is ours
+        self.changes.append(Change(time.monotonic() - age, entity, new["state"], new["attributes"]))
 
     async def read(self):
         """Passes each message to whom it is for, until the connection ends."""
