@@ -99,13 +99,15 @@ deb: deps ## builds the Debian packages into dist; ARCHITECTURES=arm64 builds fo
 	@packaging/deps.sh deb
 	packaging/deb.sh dist $(ARCHITECTURES)
 
-test-peers: build ## runs a real Home Assistant and real speech servers beside Perch; see docs/peers.md
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-peers-homeassistant test-peers-speech
+test-peers: deps ## runs a real Home Assistant and real speech servers beside Perch; see docs/peers.md
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target test-peers-homeassistant test-peers-speech
 
-# Home Assistant mostly waits, so that both fit into ten minutes side by side.
-.PHONY: test-peers-homeassistant test-peers-speech
-test-peers-homeassistant test-peers-speech: test-peers-%:
+# Downloads wait for the network, and Home Assistant for talks, so that everything fits into ten minutes side by side.
+.PHONY: test-peers-homeassistant test-peers-speech install-homeassistant install-speech
+test-peers-homeassistant test-peers-speech: test-peers-%: build install-%
 	packaging/peers/$*.py
+install-homeassistant install-speech: install-%:
+	packaging/peers/$*.py install
 
 test-arm64: deps ## runs the arm64 package on an emulated machine; takes minutes, as root
 	@packaging/deps.sh deb arm64

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Runs a real Home Assistant beside Perch, and uses it as an owner does:
 
-    packaging/peers/homeassistant.py [embedded|mosquitto|older|short|lock RELEASE]
+    packaging/peers/homeassistant.py [install|embedded|mosquitto|older|short|lock RELEASE]
 
 The script installs Home Assistant from PyPI into bin/peers, with the versions and hashes in the
 lock files. docs/peers.md says what it does then. It fails if something is not as documented, or
 if Home Assistant's log has a warning or an error about MQTT, Wyoming or Perch.
 
-If a Python or PyPI is missing, the script says so and succeeds. An argument names one of the three
-parts, or the beginning of the first one (short), or writes the lock file of a release for this machine.
+If a Python or PyPI is missing, the script says so and succeeds. With no Python but 3.11, it runs only
+the part for an older Home Assistant. An argument names one of the three parts, or the beginning of the
+first one (short), only installs (install), or writes the lock file of a release for this machine.
 """
 
 import asyncio
@@ -117,8 +118,12 @@ async def perform(installation, broker, use):
         programs = Programs(folder, stack, broker)
         async with aiohttp.ClientSession() as session:
             run = Run(installation, programs, session)
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asyncio.current_task().cancel)
             try:
                 await use(run)
+            except asyncio.CancelledError:
+                print("skipped: the rest, because the run was ended")
+                return run.faults
             finally:
                 print(f"\nthe logs are in {folder}")
                 complaints = run.complaints()
@@ -136,10 +141,10 @@ async def perform(installation, broker, use):
     return run.faults
 
 
-def perform_part(part, newest, older):
+def perform_part(part, newest, oldest):
     """Runs a part, and reports whether nothing was wrong. A part that this machine cannot run is skipped."""
     installation, broker, use = {"embedded": (newest, "embedded", use_everything), "mosquitto": (newest, "mosquitto", use_mosquitto),
-                                 "older": (older, "embedded", use_older), "short": (newest, "embedded", use_some)}[part]
+                                 "older": (oldest, "embedded", use_older), "short": (newest, "embedded", use_some)}[part]
     try:
         installation.install()
     except Missing as e:
@@ -152,26 +157,36 @@ def perform_part(part, newest, older):
     return not faults
 
 
+def end(*_):
+    """Ends the installation, or the three parts."""
+    print("skipped: the rest, because the run was ended")
+    sys.exit(0)
+
+
 def main():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # so that the programs are stopped, too
+    signal.signal(signal.SIGTERM, end)
     if sys.argv[1:2] == ["lock"]:
         return Installation(sys.argv[2]).write_lock()
-    *newer, older = (Installation(release) for release in RELEASES)
-    newest = next((i for i in newer if i.has_python()), newer[-1])
+    releases = [Installation(release) for release in RELEASES]
+    newest, oldest = next((i for i in releases if i.has_python()), releases[-1]), releases[-1]
     try:
         newest.install()
+        if sys.argv[1:] == ["install"]:
+            return oldest.install()
     except Missing as e:
         print(f"skipped: {e}")
         return
     if pathlib.Path(sys.prefix) != newest.venv:
         os.execv(newest.venv / "bin/python", [newest.venv / "bin/python", *sys.argv])
+    if newest is oldest:
+        sys.exit(not perform_part("older", newest, oldest))
     if len(sys.argv) > 1:
-        sys.exit(not perform_part(sys.argv[1], newest, older))
+        sys.exit(not perform_part(sys.argv[1], newest, oldest))
     # The parts mostly wait, so that they run at the same time.
     others = [subprocess.Popen([sys.executable, __file__, part], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
               for part in ("mosquitto", "older")]
     try:
-        failed = [] if perform_part("embedded", newest, older) else ["embedded"]
+        failed = [] if perform_part("embedded", newest, oldest) else ["embedded"]
         for other in others:
             print("\n" + other.communicate()[0], flush=True)
             if other.returncode:

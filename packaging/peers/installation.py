@@ -71,8 +71,8 @@ class Installation:
         subprocess.run([self.find_python(), "-m", "venv", self.venv], check=True)
 
     def pip(self, *arguments):
-        """Installs packages."""
-        result = subprocess.run([self.venv / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "2", *arguments], capture_output=True, text=True)
+        """Installs packages. Most of their files are never used, so that none is compiled before it is."""
+        result = subprocess.run([self.venv / "bin/pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check", "--retries", "2", "--timeout", "20", *arguments], capture_output=True, text=True)
         if result.returncode != 0:
             raise Missing(f"Home Assistant {self.release} could not be installed from PyPI: {result.stderr}")
 

@@ -2,7 +2,7 @@
 """Lets a simulated robot talk through Perch and real speech servers, and prints what was
 understood and how long a person waits:
 
-    packaging/peers/speech.py [lock]
+    packaging/peers/speech.py [install|lock]
 
 The script installs wyoming-faster-whisper, wyoming-piper, faster-whisper-server and xllamacpp (the
 server of llama.cpp) from PyPI into bin/peers, with the versions and hashes in speech.lock. Their
@@ -12,8 +12,8 @@ but Perch, and with the servers that have OpenAI's API. What the robot plays is 
 whisper.
 
 The script fails if a sentence is not answered, or if whisper makes more errors than LIMITS allows.
-If Python 3.13 or PyPI is missing, it says so and succeeds. With the argument lock it writes
-speech.lock for this machine, from speech.txt.
+If Python 3.13 or PyPI is missing, it says so and succeeds. With the argument install it only
+installs, with lock it writes speech.lock for this machine, from speech.txt.
 """
 
 import array
@@ -80,7 +80,7 @@ def install(stamp, *calls):
     subprocess.run([python(), "-m", "venv", venv], check=True)
     print("installing the speech servers and their models; the first time takes some minutes", flush=True)
     for arguments in calls:
-        pip = subprocess.run([venv / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "2", *arguments], capture_output=True, text=True)
+        pip = subprocess.run([venv / "bin/pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check", "--retries", "2", "--timeout", "20", *arguments], capture_output=True, text=True)
         if pip.returncode != 0:
             print(pip.stderr)
             skip("the speech servers could not be installed from PyPI")
@@ -335,6 +335,8 @@ def main():
     if sys.argv[1:] == ["lock"]:
         return write_lock()
     install(hashlib.sha256(lock.read_bytes()).hexdigest(), ["--require-hashes", "--no-deps", "--requirement", lock])
+    if sys.argv[1:] == ["install"]:
+        return
     if pathlib.Path(sys.prefix) != venv:
         os.execv(venv / "bin/python", [venv / "bin/python", __file__])
     folder = pathlib.Path(tempfile.mkdtemp(prefix="perch-speech-"))
