@@ -96,7 +96,7 @@ func TestConnectionErrors(t *testing.T) {
 		"nobody":   {fmt.Sprintf("mqtt://127.0.0.1:%d", freePort(t)), password, "nothing listens at"},
 		"name":     {"mqtt://nowhere.invalid", password, "no machine in the network has the name"},
 		"closes":   {"mqtt://" + closing, password, "closes the connection at once"},
-		"no TLS":   {silentTLS, password, "at"},
+		"no TLS":   {silentTLS, password, "the server at"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := over(b)
