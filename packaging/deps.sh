@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 
 packages="gcc libc6-dev pkg-config libopus-dev libopusfile-dev libspeexdsp-dev libpocketsphinx-dev pocketsphinx-en-us espeak-ng flite
   open-jtalk open-jtalk-mecab-naist-jdic hts-voice-nitech-jp-atr503-m001
-  iproute2 python3 python3-zeroconf curl ca-certificates procps"
+  iproute2 zopfli python3 python3-zeroconf curl ca-certificates procps"
 
 # npm fetches the libraries of the page. Any version of Node has a suitable npm.
 command -v npm >/dev/null || packages="$packages nodejs npm"
