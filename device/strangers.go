@@ -25,7 +25,7 @@ const (
 	maxHostStrangers    = 8
 	maxNetworkStrangers = 64
 	strangerLife        = 30 * 24 * time.Hour // absence after which a stranger is removed
-	pageLife            = 7 * 24 * time.Hour  // absence after which a robot of the page is removed, unless its owner has set something
+	pageLife            = 7 * 24 * time.Hour  // absence after which a robot of the page is removed, unless its owner has adopted it or set something
 
 	// WelcomePeriod is how long a new appliance with AdoptOpen adopts robots that check in.
 	WelcomePeriod = time.Hour
@@ -135,7 +135,7 @@ func (r *Registry) removeSoon(robot Robot) ID {
 }
 
 // expire removes strangers that were absent for longer than strangerLife, and robots of the page that were absent for
-// longer than pageLife and have no settings, once a minute. The caller holds r.mu.
+// longer than pageLife, have no settings and were not adopted by their owner, once a minute. The caller holds r.mu.
 func (r *Registry) expire(now time.Time) (removed []ID) {
 	if now.Before(r.expires) {
 		return nil
@@ -147,7 +147,7 @@ func (r *Registry) expire(now time.Time) (removed []ID) {
 		}
 	}
 	for _, robot := range r.robots {
-		if robot.Board == PageBoard && robot.Settings == (Settings{}) && now.Sub(robot.lastHeard()) > pageLife {
+		if robot.Board == PageBoard && (!robot.Adopted() || robot.Welcomed) && robot.Settings == (Settings{}) && now.Sub(robot.lastHeard()) > pageLife {
 			removed = append(removed, r.removeSoon(robot))
 		}
 	}

@@ -226,16 +226,21 @@ func TestStrangersExpire(t *testing.T) {
 	}
 }
 
-// TestRobotsOfThePageExpire: a tab of a browser that was closed is forgotten after a week, unless its owner gave it a name.
+// TestRobotsOfThePageExpire: a tab of a browser that was closed is forgotten after a week, unless its owner has adopted it
+// or gave it a name.
 func TestRobotsOfThePageExpire(t *testing.T) {
 	kept, r := newRegistry(device.AdoptOpen)
-	for _, id := range []device.ID{robotA, robotB} {
+	const adopted = device.ID("a0b1c2d3e4f9")
+	r.Welcome(noon.Add(time.Hour))
+	for _, id := range []device.ID{robotA, robotB, adopted} {
 		c := from(id, string(id))
 		c.Board = device.PageBoard
-		r.CheckIn(c, noon)
-		must.Value(r.Adopt(string(id), noon))(t)
+		if _, a := r.CheckIn(c, noon); !a.Adopted {
+			t.Errorf("%s is not adopted", id)
+		}
 	}
-	must.Value(r.Configure(robotB, device.Change{Name: new("Desk")}))(t)
+	must.Value(r.Nickname(robotB, "Desk"))(t)
+	must.Value(r.Adopt(string(adopted), noon))(t)
 	owned(t, r, "a0b1c2d3e4f8")
 	r = device.NewRegistry(key, device.AdoptOpen, kept)
 	_, a := r.CheckIn(from("a0b1c2d3e4f7", "three"), noon.Add(7*24*time.Hour-time.Minute))
@@ -243,7 +248,7 @@ func TestRobotsOfThePageExpire(t *testing.T) {
 		t.Errorf("within a week: gone %v", a.Gone)
 	}
 	_, a = r.CheckIn(from("a0b1c2d3e4f7", "three"), noon.Add(7*24*time.Hour+time.Minute))
-	if len(a.Gone) != 1 || a.Gone[0] != robotA || !r.Trusts(robotB) || !r.Trusts("a0b1c2d3e4f8") {
+	if len(a.Gone) != 1 || a.Gone[0] != robotA || !r.Trusts(robotB) || !r.Trusts(adopted) || !r.Trusts("a0b1c2d3e4f8") {
 		t.Errorf("after a week: gone %v", a.Gone)
 	}
 }
