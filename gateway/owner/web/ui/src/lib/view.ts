@@ -49,6 +49,7 @@ export const locked = "perch-locked";
 
 const undoFor = 10_000; // ms
 const together = 300; // ms; events within this time cause a single load
+const failedLate = "perch-failed-late"; // event of the window: work has failed whose view was left; its detail is what to tell
 
 export class View extends Spoken {
   #loaded = false;
@@ -58,7 +59,7 @@ export class View extends Spoken {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #note: { text: Said; bad: boolean } | undefined;
   #work: Promise<void> | undefined; // the latest work that could have been undone
-  #undo: { work: () => Promise<unknown>; undo: () => void; timer: ReturnType<typeof setTimeout> } | undefined;
+  #undo: { text: string; work: () => Promise<unknown>; undo: () => void; timer: ReturnType<typeof setTimeout> } | undefined;
   #noteTimer: ReturnType<typeof setTimeout> | undefined;
   #wishes: { kinds: string[]; what: string[] }[] = [];
   #ends: (() => void)[] = [];
@@ -120,12 +121,13 @@ export class View extends Spoken {
   }
 
   // undoable shows a text with a button "Undo" for ten seconds. Then, or when the view or the page is left, it does work. The
-  // caller has changed already what the view shows; undo changes it back, and is called too if work fails.
+  // caller has changed already what the view shows; undo changes it back, and is called too if work fails. If the view was
+  // left by then, the next view tells that.
   protected undoable(text: string, work: () => Promise<unknown>, undo: () => void): void {
     this.#finish();
     clearTimeout(this.#noteTimer);
     this.#note = { text, bad: false };
-    this.#undo = { work, undo, timer: setTimeout(() => this.#finish(), undoFor) };
+    this.#undo = { text, work, undo, timer: setTimeout(() => this.#finish(), undoFor) };
     this.requestUpdate();
   }
 
@@ -159,7 +161,8 @@ export class View extends Spoken {
       () => this.reload(),
       (e: unknown) => {
         u.undo();
-        this.tell(sentence(e), true);
+        if (this.isConnected) this.tell(sentence(e), true);
+        else window.dispatchEvent(new CustomEvent<Said>(failedLate, { detail: html`${say("late", { what: u.text })} ${sentence(e)}` }));
       },
     );
   };
@@ -176,6 +179,7 @@ export class View extends Spoken {
   connectedCallback(): void {
     super.connectedCallback();
     window.addEventListener("pagehide", this.#finish);
+    window.addEventListener(failedLate, this.#late);
     document.addEventListener("visibilitychange", this.#hide);
     this.#wishes.forEach((w) => this.#subscribe(w));
     feed.addEventListener("connected", this.#revive);
@@ -185,6 +189,7 @@ export class View extends Spoken {
   disconnectedCallback(): void {
     super.disconnectedCallback();
     window.removeEventListener("pagehide", this.#finish);
+    window.removeEventListener(failedLate, this.#late);
     document.removeEventListener("visibilitychange", this.#hide);
     this.#finish();
     feed.removeEventListener("connected", this.#revive);
@@ -199,6 +204,9 @@ export class View extends Spoken {
   #hide = (): void => {
     if (document.hidden) this.#finish();
   };
+
+  // #late tells that the work of a view that was left has failed.
+  #late = (e: Event): void => this.tell((e as CustomEvent<Said>).detail, true);
 
   // #revive loads a view again that could not be loaded while the server was away.
   #revive = (): void => {
