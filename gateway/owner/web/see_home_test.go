@@ -149,7 +149,7 @@ func seeAsk(t *testing.T, c *chromium) {
 	b.says("[data-test=transcript]", "two plus two")
 }
 
-// seeTab: a robot that is a tab of a browser is on Home until its tab is closed.
+// seeTab: a robot that is a tab of a browser is on Home until its tab is closed, and again after the browser's "Back".
 func seeTab(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	robot := c.visit(t, h, "robot")
@@ -157,6 +157,10 @@ func seeTab(t *testing.T, c *chromium) {
 	id := value[string](robot, `see.one("p-web-robot").robot.keeper.flash.mac.replaceAll(":", "")`)
 	b := robot.beside()
 	b.open(h.LocalURL())
+	b.sees("[data-test=robot-" + id + "]")
+	value[bool](robot, `window.dispatchEvent(new PageTransitionEvent("pagehide", {persisted: true}))`)
+	b.lacks("[data-test=robot-" + id + "]")
+	value[bool](robot, `window.dispatchEvent(new PageTransitionEvent("pageshow", {persisted: true}))`)
 	b.sees("[data-test=robot-" + id + "]")
 	robot.open("about:blank")
 	b.lacks("[data-test=robot-" + id + "]")

@@ -39,6 +39,7 @@ export class WebRobot extends LitElement {
     document.addEventListener("keyup", this.key);
     window.addEventListener("blur", this.letGo);
     window.addEventListener("pagehide", this.leave);
+    window.addEventListener("pageshow", this.comeBack);
     if (!this.small) document.title = `${words("title")} · Perch`;
     void this.robot.boot();
   }
@@ -52,6 +53,7 @@ export class WebRobot extends LitElement {
     document.removeEventListener("keyup", this.key);
     window.removeEventListener("blur", this.letGo);
     window.removeEventListener("pagehide", this.leave);
+    window.removeEventListener("pageshow", this.comeBack);
     this.robot.hangUp();
     this.feelings.stop();
     this.followed = false;
@@ -59,6 +61,9 @@ export class WebRobot extends LitElement {
 
   // leave says that the tab is closed, so that the robot is no longer shown.
   private readonly leave = (): void => void this.robot.leave();
+
+  // comeBack boots a robot that has left, when "Back" shows its page again as it was.
+  private readonly comeBack = (e: PageTransitionEvent): void => void (e.persisted && this.robot.boot());
 
   private readonly again = (): void => {
     this.stir();
