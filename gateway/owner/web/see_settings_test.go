@@ -157,8 +157,8 @@ func seeWhatPeopleWant(t *testing.T, c *chromium) {
 	first("change the voice", "speech.synthesizers.0.voice")
 	b.says("#found", "espeak")
 	b.sees("#found a[href='#/engines']")
-	b.fill("[data-key='speech.synthesizers.0.voice'] >>> input", "de")
-	b.press(kb.Tab)
+	b.until(`see.one("[data-key='speech.synthesizers.0.voice'] >>> select")?.options?.length > 20`)
+	b.choose("[data-key='speech.synthesizers.0.voice'] >>> select", "de")
 	saved("speech.synthesizers.0.voice", "voice: de\n")
 
 	first("stop keeping what was said", "robots.keep_turns")

@@ -8,6 +8,7 @@ import { explained, labels } from "../lib/explained.js";
 import { told } from "../lib/said.js";
 import { View, sentence } from "../lib/view.js";
 import { catalogue, language, locale, type Language } from "../lib/words.js";
+import type { Engine } from "./engines.types.js";
 import { list } from "./list.js";
 import { leaves, moved, moves, nextMove, restarted, started, type Move } from "./restart.js";
 import { same } from "./settings.fields.js";
@@ -53,16 +54,23 @@ export class SettingsView extends View {
     this.wrong = "";
     this.texts = new Texts();
     this.busy = this.restarting = this.asText = false;
-    this.reloadOn([], ["settings"]);
+    this.reloadOn([], ["settings", "voices"]);
   }
 
   protected title_(): string {
     return t("title");
   }
 
-  // load keeps changes that are not saved.
+  // load keeps changes that are not saved. A voice is chosen from those that its engine lists.
   protected async load(): Promise<void> {
-    const now = await get<Shown>("api/v1/config");
+    const [now, engines] = await Promise.all([get<Shown>("api/v1/config"), get<Engine[] | null>("api/v1/engines").catch(() => null)]);
+    for (const e of engines ?? []) {
+      const voice = now.keys?.find((k) => k.key === `${e.key}.voice`);
+      if (!voice || !e.voices?.length) continue;
+      voice.type = "choice";
+      voice.choices = ["", ...e.voices.map((v) => v.name)];
+      voice.options = e.voices.map((v) => ({ value: v.name, label: v.title || v.name }));
+    }
     this.shown = now;
     if (this.changes.size === 0) this.faults = now.faults ?? [];
   }
