@@ -53,7 +53,6 @@ class HomeAssistant:
     def __init__(self, session, url):
         self.session, self.url, self.token, self.refresh_token = session, url, "", ""
         self.socket = self.reader = None
-        self.connected = 0  # time.monotonic
         self.number = 0
         self.answers = {}  # futures, by the number of the command
         self.handlers = {}  # functions that get the events of a subscription, by its number
@@ -99,7 +98,7 @@ class HomeAssistant:
         greeting = await self.socket.receive_json()
         if greeting["type"] != "auth_ok":
             raise aiohttp.ClientError(str(greeting))
-        self.connected, self.answers, self.handlers = time.monotonic(), {}, {}
+        self.answers, self.handlers = {}, {}
         self.reader = asyncio.create_task(self.read())
         await self.subscribe(self.record, "subscribe_events", event_type="state_changed")
         self.states = {s["entity_id"]: (s["state"], s["attributes"]) for s in await self.ask("get_states")}
