@@ -3,7 +3,7 @@
 import re
 import time
 
-from client import until
+from client import PATIENCE, until
 from programs import ROBOT
 
 STACK_CHAN = "stack_chan_e4f5"  # how the IDs of the robot's entities begin
@@ -25,7 +25,7 @@ async def talk(run, *sentences):
     """Has a person talk with the robot, and returns the robot and the changes meanwhile."""
     since = time.monotonic()
     robot = run.programs.robot(*[argument for s in sentences for argument in ("--say", s)])
-    await until("the talk", robot.has_ended)
+    await until("the talk", robot.has_ended, PATIENCE + 15 * len(sentences))
     await run.ha.await_state(f"binary_sensor.{STACK_CHAN}_talking", "off")
     await run.ha.await_state(f"sensor.{STACK_CHAN}_agent_state", "idle")
     await run.ha.await_state("sensor.perch_robots_connected", "0")

@@ -118,7 +118,8 @@ async def perform(installation, broker, use):
         programs = Programs(folder, stack, broker)
         async with aiohttp.ClientSession() as session:
             run = Run(installation, programs, session)
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asyncio.current_task().cancel)
+            task = asyncio.current_task()
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: task.cancelling() or task.cancel())  # timeout sends two
             try:
                 await use(run)
             except asyncio.CancelledError:
