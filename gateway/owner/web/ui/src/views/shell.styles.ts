@@ -33,6 +33,7 @@ export const styles = css`
   .banner { position: sticky; top: 0; z-index: 15; }
   .banner p { display: flex; flex-wrap: wrap; gap: var(--s2); align-items: center; justify-content: center; padding: var(--s2) var(--s4); background: var(--soft); }
   .banner .lost { background: var(--warn-soft); color: var(--warn); }
+  .banner:has(.mended) { height: 0; } /* the page does not move once more under a finger */
   .banner .mended { background: var(--ok-soft); color: var(--ok); }
   .banner i { width: 0.9em; height: 0.9em; border-radius: 50%; border: 2px solid currentcolor; border-inline-end-color: transparent; animation: turn 0.9s linear infinite; }
   @keyframes turn { to { transform: rotate(1turn); } }
