@@ -354,6 +354,10 @@ func seeFirstTalk(t *testing.T, c *chromium) {
 	b.click("[data-test=named]")
 	b.until("!see.has('[data-test=robot-name]')")
 	b.says("[data-test=called]", "Momo is here")
+	b.fill("[data-test=write]", "set the volume to forty percent")
+	b.click("[data-test=send]")
+	b.until(`see.one("[data-test=face]").getAttribute("text").includes("40")`)
+	b.says("[data-test=answered]", "It is") // what is said later does not take the first answer away
 	if robots := h.Robots.List(); len(robots) != 1 || robots[0].Settings.Name != "Momo" {
 		t.Errorf("the appliance knows %+v", robots)
 	}

@@ -302,8 +302,10 @@ export class First extends View {
 
   protected content() {
     const steps = this.steps, n = steps.indexOf(this.at);
+    const sure = this.found ? steps : steps.filter((s) => s === this.at || (!(s in engines) && s !== "home")); // a search may leave the others out
+    const at = sure.indexOf(this.at) + 1;
     const last = this.at === "talk";
-    return html`<div class="count"><p class="small muted" data-test="step" data-step=${this.at}>${this.found ? say("step", { n: n + 1, all: steps.length }) : say("stepAlone", { n: n + 1 })}</p><p-bar label=${say("progress")} .value=${(n + 1) / steps.length}></p-bar></div>
+    return html`<div class="count"><p class="small muted" data-test="step" data-step=${this.at}>${this.found ? say("step", { n: at, all: steps.length }) : say("stepAlone", { n: at })}</p><p-bar label=${say("progress")} .value=${at / steps.length}></p-bar></div>
       <p-card><form class="step" novalidate @submit=${(e: Event) => void this.next(e)}>${keyed(this.at, this.question())}
         ${this.faults.length > 0 ? html`<div class="faults" role="alert" data-test="faults"><p>${say("faults")}</p><ul>${this.faults.map((f) => html`<li>${faulty(f)}</li>`)}</ul></div>` : nothing}
         <p role="status" aria-live="polite" data-test="phase" data-phase=${this.phase} ?hidden=${this.phase === ""}>${this.phase === "restarting" ? say("saved") : this.phase === "back" ? say("back") : this.phase === "late" ? say("late") : nothing}</p>${moved(this.move)}
@@ -417,11 +419,12 @@ export class First extends View {
     if (this.at === "talk" && turn) this.answered({ heard: turn.heard, said: turn.said.join(" ") });
   }
 
-  // line takes what the robot of the page has heard or said.
+  // line takes what the robot of the page has heard or said, until its first answer.
   private line(l: { who: string; text?: string }): void {
+    if (this.answer?.said) return;
     const text = l.text ?? "";
     if (l.who === "you") this.answer = /[\p{L}\p{N}]/u.test(text) ? { heard: text, said: "" } : undefined; // speech that nothing has understood is shown as dots
-    if (l.who === "robot" && this.answer?.heard && !this.answer.said) this.answered({ ...this.answer, said: text });
+    if (l.who === "robot" && this.answer?.heard) this.answered({ ...this.answer, said: text });
   }
 
   private answered(answer: Answer): void {
