@@ -127,9 +127,9 @@ func TestProgramStopsWhenItsOutputIsNotRead(t *testing.T) {
 func TestMissingFiles(t *testing.T) {
 	none := t.TempDir()
 	for want, o := range map[string]openjtalk.Options{
-		"apt install open-jtalk":                                  {Program: "no-such-program"},
-		"apt install open-jtalk-mecab-naist-jdic":                 {Dictionary: none},
-		"apt install hts-voice-nitech-jp-atr503-m001; hts-voice-": {Folders: []string{none}},
+		"apt install open-jtalk":                  {Program: "no-such-program"},
+		"apt install open-jtalk-mecab-naist-jdic": {Dictionary: none},
+		"apt install hts-voice-nitech-jp-atr503-m001; hts-voice-nitech-jp-atr503-m001 is in Debian's contrib": {Folders: []string{none}},
 		"apt install open-jtalk open-jtalk-mecab-naist-jdic hts-voice-nitech-jp-atr503-m001; hts-voice-nitech-jp-atr503-m001 is in Debian's contrib": {
 			Program: "no-such-program", Dictionary: none, Folders: []string{none}},
 		"no voice mei_normal.htsvoice": {Voice: "mei_normal"},
