@@ -27,7 +27,7 @@ class Change(NamedTuple):
 
 async def until(what, condition, seconds=PATIENCE):
     """Calls condition, which may be a coroutine function, until it returns a true value, and returns that."""
-    end = time.monotonic() + seconds
+    began = time.monotonic()
     while True:
         with contextlib.suppress(aiohttp.ClientError, OSError):
             value = condition()
@@ -35,9 +35,10 @@ async def until(what, condition, seconds=PATIENCE):
                 value = await value
             if value:
                 return value
-        if time.monotonic() > end:
+        waited = time.monotonic() - began
+        if waited > seconds:
             raise Timeout(f"{what}: not within {seconds} s")
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(min(0.02 + waited / 50, 0.5))  # what takes long is not asked for all the time
 
 
 def initial(field):
