@@ -48,7 +48,7 @@ var owners = map[string]string{
 	"github.com/eclipse/paho.mqtt.golang": "gateway/homeassistant/connection gateway/robot/control firmware-tools/simrobot",
 	"github.com/mochi-mqtt/server/v2":     "gateway/broker", "github.com/prometheus": "gateway/owner/admin", "rsc.io/qr": "gateway/owner/web",
 	"github.com/grandcat/zeroconf": "gateway/mdns", "github.com/miekg/dns": "gateway/mdns",
-	"golang.org/x/net": "gateway/mdns", "golang.org/x/text": "language", "golang.org/x/time": "gateway/* perception packaging/*", "github.com/pelletier/go-toml/v2": "packaging/*", "go.yaml.in/yaml/v3": "cmd/perch/* agent agent/* language",
+	"golang.org/x/net": "gateway/mdns", "golang.org/x/sync": "gateway/owner/admin", "golang.org/x/text": "language", "golang.org/x/time": "gateway/* perception packaging/*", "github.com/pelletier/go-toml/v2": "packaging/*", "go.yaml.in/yaml/v3": "cmd/perch/* agent agent/* language",
 	"github.com/modelcontextprotocol/go-sdk": "agent/mcp gateway/avatar/vccp", "github.com/anthropics/anthropic-sdk-go": "agent/anthropic",
 	"github.com/coreos/go-systemd/v22": "cmd/perch/systemd", "github.com/spf13/cobra": "command cmd/perch firmware-tools", "github.com/spf13/pflag": "command",
 	"github.com/pion/opus": "voice/sounds firmware-tools/simrobot", "github.com/pion/rtp": "gateway/robot/notify", "github.com/pion/webrtc/v4": "gateway/robot/notify",
