@@ -197,12 +197,12 @@ func (c *connection) handleEvent(e wire.Event) error {
 	case wire.TypePing:
 		return c.pong(e)
 	case wire.TypeTranscribe, wire.TypeAudioStart, wire.TypeAudioChunk, wire.TypeAudioStop:
-		if c.o.Recognizer == nil {
+		if len(c.o.Recognizers) == 0 {
 			return notServed("speech to text")
 		}
 		return c.handleSound(e)
 	case wire.TypeSynthesize, wire.TypeSynthesizeStart, wire.TypeSynthesizeChunk, wire.TypeSynthesizeStop:
-		if c.o.Synthesizer == nil {
+		if len(c.o.Synthesizers) == 0 {
 			return notServed("text to speech")
 		}
 		return c.handleText(e)

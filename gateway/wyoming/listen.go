@@ -64,7 +64,7 @@ func (c *connection) handleSound(e wire.Event) error {
 func (c *connection) startListening(f wire.Format) error {
 	request := c.transcribe
 	c.transcribe = wire.Transcribe{}
-	language, err := offeredLanguage(c.o.RecognizerLanguages, request.Language)
+	recognizer, language, err := choose(c.o.Recognizers, request.Name, request.Language)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (c *connection) startListening(f wire.Format) error {
 	return c.queue(func(ctx context.Context) error {
 		defer c.countOwed(-1) // the response that finish has counted
 		defer l.finish()      // needed if recognize returns an error before the end of the utterance
-		return c.recognize(ctx, l.utterance, voice.Options{Language: language})
+		return c.recognize(ctx, recognizer, l.utterance, voice.Options{Language: language})
 	})
 }
 
@@ -104,10 +104,10 @@ func (l *listening) add(payload []byte) {
 }
 
 // recognize sends the transcript of an utterance, which is empty if the recognizer has refused the utterance.
-func (c *connection) recognize(ctx context.Context, u *voice.Utterance, o voice.Options) error {
+func (c *connection) recognize(ctx context.Context, r voice.Recognizer, u *voice.Utterance, o voice.Options) error {
 	var t voice.Transcript
 	err := c.s.recognizers.run(ctx, recognizeTimeout, func(ctx context.Context) (err error) {
-		t, err = c.o.Recognizer.Recognize(ctx, u, o)
+		t, err = r.Recognize(ctx, u, o)
 		return err
 	})
 	if err != nil {

@@ -29,6 +29,7 @@ type synthesis struct {
 	speech    *thinker.Speech // splits the text into sentences
 	bytes     int             // number of received bytes
 	sentences chan string     // sentences to speak, closed at the end of the text; has room for all sentences of a text of limit.Said bytes
+	engine    voice.Synthesizer
 	options   voice.Options
 }
 
@@ -77,19 +78,24 @@ func (c *connection) handleText(e wire.Event) error {
 	return c.queue(func(ctx context.Context) error { return c.speakStream(ctx, s) })
 }
 
-// newSynthesis returns the synthesis for a request. It ignores the name of the requested voice, because the synthesizer chooses
-// the voice.
+// newSynthesis returns the synthesis for a request. It ignores the language of a request that names a voice, and the name
+// of a voice that the server does not have.
 func (c *connection) newSynthesis(request synthesize) (*synthesis, error) {
 	if request.Format != "" && request.Format != "text" {
 		return nil, &failure{code: codeFormat, text: "Only plain text is spoken here; its text_format is text."}
 	}
-	s := &synthesis{sentences: make(chan string, limit.Said), options: voice.Options{Language: c.o.Languages[0]}}
-	if request.Voice != nil && request.Voice.Name == "" {
-		var err error
-		if s.options.Language, err = offeredLanguage(c.o.Languages, request.Voice.Language); err != nil {
-			return nil, err
-		}
+	wanted := wire.Voice{}
+	if request.Voice != nil {
+		wanted = *request.Voice
 	}
+	if wanted.Name != "" {
+		wanted.Language = ""
+	}
+	engine, language, err := choose(c.o.Synthesizers, wanted.Name, wanted.Language)
+	if err != nil {
+		return nil, err
+	}
+	s := &synthesis{sentences: make(chan string, limit.Said), engine: engine, options: voice.Options{Language: language}}
 	s.speech = thinker.NewSpeech(s.options.Language)
 	return s, nil
 }
@@ -137,11 +143,11 @@ func (c *connection) speakAtOnce(ctx context.Context, s *synthesis) error {
 
 // speakStream sends each sentence as its own sound, while more text is being received.
 func (c *connection) speakStream(ctx context.Context, s *synthesis) error {
-	err := c.speakAll(ctx, s, func(ctx context.Context, sentence string, o voice.Options) error {
+	err := c.speakAll(ctx, s, func(ctx context.Context, e voice.Synthesizer, sentence string, o voice.Options) error {
 		if err := c.send(wire.TypeAudioStart, format, nil); err != nil {
 			return err
 		}
-		if err := c.speak(ctx, sentence, o); err != nil {
+		if err := c.speak(ctx, e, sentence, o); err != nil {
 			return err
 		}
 		return c.send(wire.TypeAudioStop, nil, nil)
@@ -153,7 +159,7 @@ func (c *connection) speakStream(ctx context.Context, s *synthesis) error {
 }
 
 // speakAll calls speak with each sentence until the end of the text.
-func (c *connection) speakAll(ctx context.Context, s *synthesis, speak func(context.Context, string, voice.Options) error) error {
+func (c *connection) speakAll(ctx context.Context, s *synthesis, speak func(context.Context, voice.Synthesizer, string, voice.Options) error) error {
 	for {
 		select {
 		case sentence, more := <-s.sentences:
@@ -161,7 +167,7 @@ func (c *connection) speakAll(ctx context.Context, s *synthesis, speak func(cont
 				c.countOwed(-1)
 				return nil
 			}
-			if err := speak(ctx, sentence, s.options); err != nil {
+			if err := speak(ctx, s.engine, sentence, s.options); err != nil {
 				return err
 			}
 			c.countOwed(-1)
@@ -173,10 +179,10 @@ func (c *connection) speakAll(ctx context.Context, s *synthesis, speak func(cont
 
 // speak sends the sound of a sentence while it is being synthesized. It skips text
 // that no engine can read.
-func (c *connection) speak(ctx context.Context, sentence string, o voice.Options) error {
+func (c *connection) speak(ctx context.Context, e voice.Synthesizer, sentence string, o voice.Options) error {
 	err := c.s.synthesizers.run(ctx, sentenceTimeout, func(limited context.Context) error {
 		sound := make([]byte, 0, 2*maxSamples)
-		return c.o.Synthesizer.Synthesize(limited, sentence, o, func(pcm []int16) error {
+		return e.Synthesize(limited, sentence, o, func(pcm []int16) error {
 			for piece := range slices.Chunk(pcm, maxSamples) {
 				if err := limited.Err(); err != nil {
 					return err

@@ -45,13 +45,24 @@ func English(tags []string) (english []string) {
 	return english
 }
 
+// Model is a model or a voice that a server offers. Its languages are BCP 47 tags; there is at least one.
+type Model[E any] struct {
+	wire.Model
+	Engine E
+}
+
 // Options configures a Server. At least one of Mind, Recognizer and Synthesizer is required; the service of a nil option is not offered.
 type Options struct {
 	Listen      net.Listener // TCP; the server closes it
 	Mind        mind
 	Recognizer  voice.Recognizer
 	Synthesizer voice.Synthesizer
-	Hold        func() (done func()) // keeps Recognizer and Synthesizer open until done is called
+	// Recognizers and Synthesizers are offered instead of Recognizer and Synthesizer, if a server has several models or
+	// voices. A client names one, or gets the first for its language.
+	Recognizers  []Model[voice.Recognizer]
+	Synthesizers []Model[voice.Synthesizer]
+
+	Hold func() (done func()) // keeps the engines open until done is called
 
 	// Languages are the offered languages as BCP 47 tags; "en" if empty. The first one is used for requests without a
 	// language. RecognizerLanguages are the languages of the recognizer; if empty, they are the same as Languages.
@@ -144,16 +155,17 @@ func (s *Server) Apply(o Options) error {
 
 // newService checks the options and returns the service.
 func newService(o Options) (*service, error) {
-	if o.Mind == nil && o.Recognizer == nil && o.Synthesizer == nil {
-		return nil, errors.New("a Wyoming server needs a recognizer, a synthesizer or an agent to serve")
-	}
 	if len(o.Languages) == 0 {
 		o.Languages = []string{"en"}
 	}
 	if len(o.RecognizerLanguages) == 0 {
 		o.RecognizerLanguages = o.Languages
 	}
-	for _, tag := range slices.Concat(o.Languages, o.RecognizerLanguages) {
+	o.Recognizers, o.Synthesizers = recognizers(o), synthesizers(o)
+	if o.Mind == nil && len(o.Recognizers)+len(o.Synthesizers) == 0 {
+		return nil, errors.New("a Wyoming server needs a recognizer, a synthesizer or an agent to serve")
+	}
+	for _, tag := range slices.Concat(o.Languages, languages(o.Recognizers), languages(o.Synthesizers)) {
 		if !languageTag().MatchString(tag) {
 			return nil, fmt.Errorf("%q is not a language tag such as en or en-GB", tag)
 		}

@@ -386,3 +386,62 @@ func TestCloseEndsEverything(t *testing.T) {
 		t.Error("it still listens")
 	}
 }
+
+// TestClientsChooseModelsAndVoices: by name, or else by language.
+func TestClientsChooseModelsAndVoices(t *testing.T) {
+	model := func(name string, languages ...string) wire.Model { return wire.Model{Name: name, Languages: languages} }
+	hears := func(name string, languages ...string) Model[voice.Recognizer] {
+		return Model[voice.Recognizer]{model(name, languages...), recognizer(func(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+			return voice.Transcript{Text: name + " hears " + o.Language}, u.Wait(ctx)
+		})}
+	}
+	spoken := make(chan string, 1)
+	speaks := func(name string, languages ...string) Model[voice.Synthesizer] {
+		return Model[voice.Synthesizer]{model(name, languages...), synthesizer(func(_ context.Context, _ string, o voice.Options, _ func([]int16) error) error {
+			spoken <- name + " speaks " + o.Language
+			return nil
+		})}
+	}
+	address := serve(t, Options{
+		Recognizers:  []Model[voice.Recognizer]{hears("small", "en", "de"), hears("large", "de", "fr")},
+		Synthesizers: []Model[voice.Synthesizer]{speaks("joe", "en-US"), speaks("jenny", "en-GB"), speaks("anna", "de-DE")},
+	})
+	for request, want := range map[wire.Transcribe]string{
+		{}:                              "small hears en",
+		{Name: "large"}:                 "large hears de",
+		{Name: "large", Language: "fr"}: "large hears fr",
+		{Language: "de"}:                "small hears de",
+		{Language: "fr"}:                "large hears fr",
+		{Name: "unknown"}:               "small hears en",
+	} {
+		g := dial(t, address)
+		g.event(wire.TypeTranscribe, request, nil)
+		g.event(wire.TypeAudioStart, wire.Format{Rate: 16000, Width: 2, Channels: 1}, nil)
+		g.event(wire.TypeAudioStop, nil, nil)
+		g.expect(wire.TypeTranscript, `{"text":"`+want+`"}`)
+		g.Close()
+	}
+	for request, want := range map[wire.Voice]string{
+		{}:                              "joe speaks en-US",
+		{Name: "jenny"}:                 "jenny speaks en-GB",
+		{Name: "anna", Language: "en"}:  "anna speaks de-DE",
+		{Language: "en_GB"}:             "jenny speaks en-GB",
+		{Language: "en-AU"}:             "joe speaks en-AU",
+		{Language: "de"}:                "anna speaks de",
+		{Name: "alba", Language: "xyz"}: "joe speaks en-US",
+	} {
+		g := dial(t, address)
+		g.event(wire.TypeSynthesize, wire.Synthesize{Text: "Hi.", Voice: &request}, nil)
+		g.next(wire.TypeAudioStart)
+		g.next(wire.TypeAudioStop)
+		if got := <-spoken; got != want {
+			t.Errorf("%+v: %s, want %s", request, got, want)
+		}
+		g.Close()
+	}
+	g := dial(t, address)
+	g.event(wire.TypeDescribe, nil, nil)
+	if info := string(g.next(wire.TypeInfo).Data); strings.Count(info, `"models":`) != 1 || strings.Count(info, `"languages":`) != 5 || strings.Contains(info, `"installed":false`) {
+		t.Errorf("the info is %s", info)
+	}
+}
