@@ -46,7 +46,7 @@ type Options struct {
 	Name       string         // host name without ".local"
 	ID         string         // stable and unique ID of the appliance
 	Version    string         // version of Perch, published in the TXT record
-	Port       int            // TCP port of the server for robots
+	Port       int            // TCP port of the server for robots; 0 if there is none
 	Wyoming    int            // TCP port of the Wyoming server, which must be running already because Home Assistant connects at once; 0 if the appliance runs no such server
 	Offers     func() []Offer // returns further services, which may come and go; may be nil
 	Interfaces []string       // names of network interfaces; if empty, all multicast interfaces except those of containers and virtual machines

@@ -92,7 +92,10 @@ type service struct {
 // services returns the services to announce now.
 func (o Options) services() []service {
 	txt := []string{"ota=/xiaozhi/ota/", "ws=/xiaozhi/v1/", "version=" + o.Version, "id=" + o.ID}
-	all := []service{{Offer{o.Instance(), Service, o.Port}, strings.Join(txt, "\n")}}
+	var all []service
+	if o.Port != 0 {
+		all = append(all, service{Offer{o.Instance(), Service, o.Port}, strings.Join(txt, "\n")})
+	}
 	if o.Wyoming != 0 {
 		all = append(all, service{Offer{o.Instance(), Wyoming, o.Wyoming}, ""})
 	}
