@@ -1,0 +1,143 @@
+package models
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Folder is a folder with a folder for each model.
+type Folder string
+
+// Installed is a model in the folder, whether or not it is in the catalogue.
+type Installed struct {
+	Name     string `json:"name"`
+	Job      string `json:"job"`
+	Language string `json:"language"` // BCP 47 tag
+	Dir      string `json:"dir"`
+
+	voice string // path of a Piper voice without its extension; empty for Moonshine
+}
+
+// List returns the complete models in the folder in the order of their names. A folder that does not exist has no models.
+func (f Folder) List() (list []Installed, err error) {
+	entries, err := os.ReadDir(string(f))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list the models: %w", err)
+	}
+	for _, e := range entries {
+		if m, ok := f.recognize(e.Name()); ok {
+			list = append(list, m)
+		}
+	}
+	return list, nil
+}
+
+// recognize returns the model in a folder of the folder. ok is false if there is none, or if one of its files is missing or
+// shorter than in the catalogue.
+func (f Folder) recognize(name string) (m Installed, ok bool) {
+	dir := filepath.Join(string(f), name)
+	known, listed := Find(name)
+	for _, file := range known.Files {
+		if info, err := os.Stat(filepath.Join(dir, file.Name)); err != nil || info.Size() < file.Size {
+			return m, false
+		}
+	}
+	m = Installed{Name: name, Language: known.Language, Dir: dir}
+	if exists(dir, encoderFile) && exists(dir, decoderFile) && exists(dir, tokenizerFile) {
+		m.Job = Hears
+		if !listed {
+			m.Language = name[strings.LastIndexByte(name, '-')+1:] // as Moonshine names its models: base-ja
+		}
+		return m, true
+	}
+	voices, _ := filepath.Glob(filepath.Join(dir, "*"+settingsEnd)) // fails only for a bad pattern
+	if len(voices) != 1 {
+		return m, false
+	}
+	m.Job, m.voice = Speaks, strings.TrimSuffix(voices[0], settingsEnd)
+	if !listed {
+		language, _, _ := strings.Cut(filepath.Base(m.voice), "-") // as Piper names its voices: de_DE-thorsten-medium
+		m.Language = strings.ReplaceAll(language, "_", "-")
+	}
+	return m, exists(dir, filepath.Base(m.voice)+voiceEnd)
+}
+
+// exists reports whether there is a file in a folder.
+func exists(dir, name string) bool {
+	info, err := os.Stat(filepath.Join(dir, name))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Remove removes a model with its folder.
+func (f Folder) Remove(name string) error {
+	list, err := f.List()
+	if err != nil {
+		return err
+	}
+	_, inCatalogue := Find(name) // also when it is incomplete
+	if !inCatalogue && !slices.ContainsFunc(list, func(m Installed) bool { return m.Name == name }) {
+		return fmt.Errorf("there is no model %q in %s; perch-speech models list shows those that are there", name, f)
+	}
+	return os.RemoveAll(filepath.Join(string(f), name))
+}
+
+// Verify compares the files of a model with the catalogue. For a model that is not in the catalogue it returns nil.
+func (m Installed) Verify() error {
+	known, _ := Find(m.Name)
+	for _, file := range known.Files {
+		sum, err := sumOf(filepath.Join(m.Dir, file.Name), file.Size)
+		if err != nil {
+			return err
+		}
+		if sum != file.SHA256 {
+			return fmt.Errorf("%s is damaged: perch-speech models remove %s, and get it again", file.Name, m.Name)
+		}
+	}
+	return nil
+}
+
+// sumOf returns the SHA-256 of the first size bytes of a file, in hexadecimal digits. What follows them was appended by
+// appendMetadata.
+func sumOf(path string, size int64) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.CopyN(h, f, size); err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("read %s: %w", path, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// Recognizer is a Moonshine model that is ready to be loaded. The fields are paths.
+type Recognizer struct{ Encoder, Decoder, Tokens string }
+
+// Voice is a Piper voice that is ready to be loaded.
+type Voice struct {
+	Model, Tokens string // paths
+	Rate          int    // Hz
+	Noise, NoiseW float32
+	Length        float32 // a longer length is slower speech
+}
+
+// Recognizer prepares the files of a model that hears.
+func (m Installed) Recognizer() (Recognizer, error) {
+	in := func(name string) string { return filepath.Join(m.Dir, name) }
+	return Recognizer{in(encoderFile), in(decoderFile), in(tokensFile)}, prepareMoonshine(m.Dir)
+}
+
+// Voice prepares the files of a model that speaks.
+func (m Installed) Voice() (Voice, error) {
+	s, err := preparePiper(m.voice)
+	return Voice{m.voice + voiceEnd, filepath.Join(m.Dir, tokensFile), s.Audio.Rate, s.Inference.Noise, s.Inference.NoiseW, s.Inference.Length}, err
+}

@@ -1,0 +1,202 @@
+package models
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"perch/store"
+)
+
+// Names of the files of a model.
+const (
+	voiceEnd    = ".onnx"      // a Piper voice
+	settingsEnd = ".onnx.json" // the settings of a Piper voice
+
+	encoderFile   = "encoder_model.ort" // Moonshine
+	decoderFile   = "decoder_model_merged.ort"
+	tokenizerFile = "tokenizer.bin"
+
+	partEnd = ".part" // a file that is not complete
+
+	tokensFile = "tokens.txt" // the symbols of a model, which sherpa-onnx reads; written by prepare
+)
+
+// settings is the part of a Piper voice's settings that is used here.
+type settings struct {
+	Audio struct {
+		Rate int `json:"sample_rate"`
+	} `json:"audio"`
+	Espeak struct {
+		Voice string `json:"voice"`
+	} `json:"espeak"`
+	Language struct {
+		Code string `json:"code"`
+	} `json:"language"`
+	Inference struct {
+		Noise  float32 `json:"noise_scale"`
+		Length float32 `json:"length_scale"`
+		NoiseW float32 `json:"noise_w"`
+	} `json:"inference"`
+	Type     string           `json:"phoneme_type"`
+	Speakers int              `json:"num_speakers"`
+	Phonemes map[string][]int `json:"phoneme_id_map"`
+}
+
+// maxSettings is the maximum size of a voice's settings in bytes; Piper's have 5 kB.
+const maxSettings = 1 << 20
+
+// readSettings reads the settings of a Piper voice.
+func readSettings(path string) (s settings, err error) {
+	text, err := readSmall(path, maxSettings)
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	switch {
+	case err != nil:
+		return s, fmt.Errorf("read the settings of a Piper voice: %w", err)
+	case s.Type != "" && s.Type != "espeak":
+		return s, fmt.Errorf("the voice needs phonemes of the kind %q, and only those of espeak-ng can be made", s.Type)
+	case s.Audio.Rate < 8000 || s.Audio.Rate > 48000 || s.Espeak.Voice == "" || len(s.Phonemes) == 0:
+		return s, fmt.Errorf("%s lacks sample_rate, espeak.voice or phoneme_id_map", path)
+	}
+	return s, nil
+}
+
+// metadata returns what sherpa-onnx wants to find in the file of a Piper voice. Appended to an ONNX file, which is a
+// Protocol Buffers message, it becomes part of the message: field 14 of ModelProto, metadata_props.
+func (s settings) metadata() (b []byte) {
+	text := func(b []byte, field byte, text string) []byte {
+		b = append(b, field<<3|2)
+		b = binary.AppendUvarint(b, uint64(len(text)))
+		return append(b, text...)
+	}
+	for _, entry := range [][2]string{{"model_type", "vits"}, {"comment", "piper"}, {"language", s.Language.Code}, {"voice", s.Espeak.Voice},
+		{"has_espeak", "1"}, {"n_speakers", strconv.Itoa(max(s.Speakers, 1))}, {"sample_rate", strconv.Itoa(s.Audio.Rate)}} {
+		b = text(b, 14, string(text(text(nil, 1, entry[0]), 2, entry[1])))
+	}
+	return b
+}
+
+// tokens returns the text of tokensFile.
+func (s settings) tokens() []byte {
+	var lines []string
+	for symbol, ids := range s.Phonemes {
+		if len(ids) > 0 {
+			lines = append(lines, fmt.Sprintf("%s %d\n", symbol, ids[0]))
+		}
+	}
+	slices.Sort(lines)
+	return []byte(strings.Join(lines, ""))
+}
+
+// preparePiper makes the voice at path, without its extension, readable by sherpa-onnx.
+func preparePiper(path string) (settings, error) {
+	s, err := readSettings(path + settingsEnd)
+	if err != nil {
+		return s, err
+	}
+	if err := appendMetadata(path+voiceEnd, s.metadata()); err != nil {
+		return s, fmt.Errorf("prepare a Piper voice: %w", err)
+	}
+	return s, writeTokens(filepath.Dir(path), s.tokens())
+}
+
+// appendMetadata appends metadata to a file that does not end with it. It replaces the file, so that the file is never
+// incomplete.
+func appendMetadata(path string, metadata []byte) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if ends, err := endsWith(f, metadata); ends || err != nil {
+		return err
+	}
+	to, err := os.OpenFile(path+partEnd, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, io.MultiReader(f, bytes.NewReader(metadata)))
+	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
+		return errors.Join(err, os.Remove(path+partEnd))
+	}
+	return os.Rename(path+partEnd, path)
+}
+
+// endsWith reports whether a file ends with these bytes. Afterwards the file is read from its beginning.
+func endsWith(f *os.File, end []byte) (bool, error) {
+	info, err := f.Stat()
+	if err != nil || info.Size() < int64(len(end)) {
+		return false, err
+	}
+	last := make([]byte, len(end))
+	_, err = f.ReadAt(last, info.Size()-int64(len(end)))
+	return bytes.Equal(last, end), err
+}
+
+// prepareMoonshine makes a Moonshine model readable by sherpa-onnx.
+func prepareMoonshine(dir string) error {
+	const maxTokenizer = 8 << 20
+	b, err := readSmall(filepath.Join(dir, tokenizerFile), maxTokenizer)
+	if err != nil {
+		return fmt.Errorf("read the words of a Moonshine model: %w", err)
+	}
+	text, err := moonshineTokens(b)
+	if err != nil {
+		return err
+	}
+	return writeTokens(dir, text)
+}
+
+// moonshineTokens returns the text of tokensFile for Moonshine's tokenizer.bin: each symbol after its length, which has one
+// byte below 128, and else two bytes: the length modulo 128, plus 128, and the length divided by 128.
+func moonshineTokens(b []byte) ([]byte, error) {
+	var text []byte
+	for id := 0; len(b) > 0; id++ {
+		size := int(b[0])
+		b = b[1:]
+		if size >= 128 && len(b) > 0 {
+			size += int(b[0])*128 - 128
+			b = b[1:]
+		}
+		if size > len(b) {
+			return nil, fmt.Errorf("%s is not Moonshine's: symbol %d is longer than the rest of the file", tokenizerFile, id)
+		}
+		text = fmt.Appendf(text, "%s %d\n", base64.StdEncoding.EncodeToString(b[:size]), id)
+		b = b[size:]
+	}
+	return text, nil
+}
+
+// writeTokens writes tokensFile, unless it has this text.
+func writeTokens(dir string, text []byte) error {
+	path := filepath.Join(dir, tokensFile)
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
+		return nil
+	}
+	return store.WriteFile(path, text)
+}
+
+// readSmall reads a file of at most size bytes.
+func readSmall(path string, size int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, size+1))
+	if err == nil && int64(len(b)) > size {
+		return nil, fmt.Errorf("%s has more than %d bytes", path, size)
+	}
+	return b, err
+}
