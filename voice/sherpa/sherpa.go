@@ -1,0 +1,166 @@
+// Package sherpa recognizes speech with models of Moonshine and synthesizes it with voices of Piper, by the library
+// sherpa-onnx.
+//
+// The library ends the process if it cannot use a file: a program that loads models of owners must be ready to be started
+// again. Only perch-speech may import this package, because the library and ONNX Runtime have 32 MB.
+package sherpa
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	sherpa "github.com/k2-fsa/sherpa-onnx-go-linux"
+
+	"perch/voice"
+)
+
+// slot is a lock that is waited for with a context. Models compute one call at a time.
+type slot chan struct{}
+
+// acquire waits for the lock. It returns ctx's error if ctx ends first.
+func (s slot) acquire(ctx context.Context) (release func(), err error) {
+	select {
+	case s <- struct{}{}:
+		return func() { <-s }, ctx.Err()
+	case <-ctx.Done():
+		return func() {}, ctx.Err()
+	}
+}
+
+// Recognizer is a Moonshine model. It is safe for concurrent use.
+type Recognizer struct {
+	free  slot
+	model *sherpa.OfflineRecognizer
+}
+
+// NewRecognizer loads the model of these files: encoder, decoder and tokens. Close frees it.
+func NewRecognizer(encoder, decoder, tokens string, threads int) (*Recognizer, error) {
+	var c sherpa.OfflineRecognizerConfig
+	c.FeatConfig = sherpa.FeatureConfig{SampleRate: voice.MicRate, FeatureDim: 80}
+	c.ModelConfig.Moonshine.Encoder, c.ModelConfig.Moonshine.MergedDecoder = encoder, decoder
+	c.ModelConfig.Tokens, c.ModelConfig.NumThreads = tokens, threads
+	model := sherpa.NewOfflineRecognizer(&c)
+	if model == nil {
+		return nil, fmt.Errorf("sherpa-onnx cannot load %s", encoder)
+	}
+	return &Recognizer{make(slot, 1), model}, nil
+}
+
+// Name returns "sherpa".
+func (*Recognizer) Name() string { return "sherpa" }
+
+// Close frees the model. No call may be running.
+func (r *Recognizer) Close() { sherpa.DeleteOfflineRecognizer(r.model) }
+
+// Recognize implements voice.Recognizer. It begins when the utterance is finished.
+func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
+	if err := u.Wait(ctx); err != nil {
+		return voice.Transcript{}, err
+	}
+	pcm := make([]int16, int(u.Duration()*voice.MicRate/time.Second))
+	if _, err := u.Read(ctx, pcm, 0); err != nil {
+		return voice.Transcript{}, err
+	}
+	release, err := r.free.acquire(ctx)
+	defer release()
+	if err != nil {
+		return voice.Transcript{}, err
+	}
+	var text string
+	for _, piece := range split(pcm) {
+		if err := ctx.Err(); err != nil {
+			return voice.Transcript{}, err
+		}
+		text += " " + r.decode(piece)
+	}
+	return voice.CleanTranscript(text), nil
+}
+
+// decode returns the text of a piece of an utterance.
+func (r *Recognizer) decode(pcm []int16) string {
+	samples := make([]float32, len(pcm))
+	for i, s := range pcm {
+		samples[i] = float32(s) / 32768
+	}
+	stream := sherpa.NewOfflineStream(r.model)
+	defer sherpa.DeleteOfflineStream(stream)
+	stream.AcceptWaveform(voice.MicRate, samples)
+	r.model.Decode(stream)
+	return stream.GetResult().Text
+}
+
+// Synthesizer is a voice of Piper. It is safe for concurrent use.
+type Synthesizer struct {
+	free slot
+	tts  *sherpa.OfflineTts
+	rate int
+}
+
+// VoiceFiles are the files and settings of a voice.
+type VoiceFiles struct {
+	Model, Tokens string  // paths
+	Espeak        string  // folder of espeak-ng's data
+	Noise, NoiseW float32 // how much the pitch and the length of sounds vary
+	Length        float32 // a longer length is slower speech
+}
+
+// NewSynthesizer loads a voice. Close frees it.
+func NewSynthesizer(f VoiceFiles, threads int) (*Synthesizer, error) {
+	var c sherpa.OfflineTtsConfig
+	c.Model.Vits = sherpa.OfflineTtsVitsModelConfig{Model: f.Model, Tokens: f.Tokens, DataDir: f.Espeak,
+		NoiseScale: f.Noise, NoiseScaleW: f.NoiseW, LengthScale: f.Length}
+	c.Model.NumThreads, c.MaxNumSentences = threads, 1
+	tts := sherpa.NewOfflineTts(&c)
+	if tts == nil {
+		return nil, fmt.Errorf("sherpa-onnx cannot load %s", f.Model)
+	}
+	s := &Synthesizer{make(slot, 1), tts, tts.SampleRate()}
+	if !voice.Playable(s.rate) {
+		s.Close()
+		return nil, fmt.Errorf("the voice %s has %d samples a second, which cannot be played", f.Model, s.rate)
+	}
+	return s, nil
+}
+
+// Name returns "sherpa".
+func (*Synthesizer) Name() string { return "sherpa" }
+
+// Close frees the voice. No call may be running.
+func (s *Synthesizer) Close() { sherpa.DeleteOfflineTts(s.tts) }
+
+// Synthesize implements voice.Synthesizer. It passes on each sentence of the text when that is complete.
+func (s *Synthesizer) Synthesize(ctx context.Context, text string, _ voice.Options, out func([]int16) error) error {
+	release, err := s.free.acquire(ctx)
+	defer release()
+	if err != nil {
+		return err
+	}
+	converter := voice.NewConverter(voice.MaxSpeech(text), nil, out)
+	converter.SetRate(s.rate)
+	var failure error
+	// What Generate returns is the sound that the function was given already.
+	s.tts.GenerateWithCallback(text, 0, 1, func(samples []float32) bool {
+		if failure = ctx.Err(); failure == nil {
+			failure = converter.Convert(pcmOf(samples))
+		}
+		return failure == nil
+	})
+	if failure == nil && !converter.Sounded() {
+		failure = fmt.Errorf("%w: the voice made no sound of it", voice.ErrText)
+	}
+	if errors.Is(failure, voice.ErrEndless) {
+		return fmt.Errorf("%w: the voice does not stop speaking", voice.ErrUnavailable)
+	}
+	return failure
+}
+
+// pcmOf converts samples between -1 and 1.
+func pcmOf(samples []float32) []int16 {
+	pcm := make([]int16, len(samples))
+	for i, s := range samples {
+		pcm[i] = int16(min(max(s, -1), 1) * 32767)
+	}
+	return pcm
+}
