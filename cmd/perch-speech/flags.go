@@ -1,0 +1,57 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"perch/cmd/perch-speech/models"
+)
+
+// version is set by the linker; see the Makefile.
+var version = "dev"
+
+// modelFlags are the flags of the commands that use models.
+type modelFlags struct {
+	folder  string
+	threads int
+}
+
+// register adds --models to a command.
+func (f *modelFlags) register(c *cobra.Command) *cobra.Command {
+	c.Flags().StringVar(&f.folder, "models", "", "`DIR` with a folder for each model; if empty, /var/lib/perch-speech/models for root, and else in ~/.local/share")
+	return c
+}
+
+// registerThreads adds --models and --threads to a command.
+func (f *modelFlags) registerThreads(c *cobra.Command) *cobra.Command {
+	c.Flags().IntVar(&f.threads, "threads", 1, "`NUMBER` of processors that one model uses")
+	return f.register(c)
+}
+
+// models returns the folder of models.
+func (f *modelFlags) models() models.Folder {
+	if f.folder == "" {
+		return models.Folder(defaultFolder())
+	}
+	return models.Folder(f.folder)
+}
+
+// defaultFolder returns the folder of models of this service or, outside of systemd, of this user.
+func defaultFolder() string {
+	if state := os.Getenv("STATE_DIRECTORY"); state != "" {
+		return filepath.Join(state, "models")
+	}
+	if os.Getuid() == 0 {
+		return "/var/lib/perch-speech/models"
+	}
+	home, _ := os.UserHomeDir() // without a home, below the working directory
+	return filepath.Join(home, ".local", "share", "perch-speech", "models")
+}
+
+// newLog returns a log to the standard error of a command.
+func newLog(c *cobra.Command) *slog.Logger {
+	return slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
+}

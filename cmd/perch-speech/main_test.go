@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"perch/cmd/perch-speech/models"
+	"perch/command/commandtest"
+	"perch/must"
+	wire "perch/voice/wyoming"
+)
+
+func TestMain(m *testing.M) {
+	commandtest.Main(main)
+	goleak.VerifyTestMain(m)
+}
+
+// commandLine runs a command line, and returns its exit code and what it prints.
+func commandLine(t *testing.T, args ...string) (code int, out string) {
+	t.Helper()
+	var b bytes.Buffer
+	code = run(t.Context(), args, &b, &b)
+	return code, b.String()
+}
+
+func TestManualPage(t *testing.T) {
+	commandtest.CheckManual(t, commands(), "../../packaging/man/perch-speech.1")
+}
+
+func TestModelsCommands(t *testing.T) {
+	dir := t.TempDir()
+	for _, test := range []struct {
+		line string
+		code int
+		want string
+	}{
+		{"models list", 0, "en_US-joe-medium"},
+		{"models get en_US-joe-mediun", 2, "en_US-joe-medium"},
+		{"models get", 2, "NAME"},
+		{"models remove none", 1, "no model"},
+		{"models check", 1, "there is no model in"},
+		{"serve --listen 127.0.0.1:0", 1, "models get NAME"},
+		{"serve --listen nowhere", 1, "listen"},
+		{"models remove ../other", 1, "no model"},
+	} {
+		if code, out := commandLine(t, append(strings.Fields(test.line), "--models", dir)...); code != test.code || !strings.Contains(out, test.want) {
+			t.Errorf("%s: %d %s, want %d and %q", test.line, code, out, test.code, test.want)
+		}
+	}
+}
+
+// writeModel writes files of a model.
+func writeModel(t *testing.T, dir, name string, files map[string]string) {
+	t.Helper()
+	must.Succeed(t, os.MkdirAll(filepath.Join(dir, name), 0o755))
+	for file, text := range files {
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, name, file), []byte(text), 0o644))
+	}
+}
+
+// writeBrokenModel writes a model that ends the process that loads it.
+func writeBrokenModel(t *testing.T, dir, name string) {
+	t.Helper()
+	writeModel(t, dir, name, map[string]string{"encoder_model.ort": "no weights", "decoder_model_merged.ort": "no weights", "tokenizer.bin": "\x01a"})
+}
+
+// start runs a supervisor until the test ends, and returns its address and what it logs.
+func start(t *testing.T, dir string) (address string, log *lockedBuffer, ended <-chan error) {
+	t.Helper()
+	t.Setenv("PERCH_TEST_AS_PROGRAM", "1") // makes this binary perch-speech when the supervisor runs it
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must.Succeed(t, err)
+	log = &lockedBuffer{}
+	s := supervisor{models.Folder(dir), 1, l.(*net.TCPListener), log, slog.New(slog.NewTextHandler(log, nil))}
+	ctx, cancel := context.WithCancel(t.Context())
+	done, result := make(chan struct{}), make(chan error, 1)
+	go func() {
+		defer close(done)
+		result <- s.run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		l.Close()
+		if t.Failed() {
+			t.Log(log)
+		}
+	})
+	return l.Addr().String(), log, result
+}
+
+// lockedBuffer is a buffer for several goroutines.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// describe returns the response to a describe event. It waits as long as the engines are being started.
+func describe(t *testing.T, address string) (string, error) {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	must.Succeed(t, err)
+	defer conn.Close()
+	must.Succeed(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+	must.Succeed(t, wire.NewWriter(conn).Write(wire.Event{Type: wire.TypeDescribe}))
+	e, err := wire.NewReader(conn, wire.Limits{}).Read()
+	return string(e.Data), err
+}
+
+// children returns the processes that this one has started.
+func children(t *testing.T) (pids []int) {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	must.Succeed(t, err)
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		var state string
+		var parent int
+		_, after, _ := strings.Cut(string(text), ") ")
+		if _, err := fmt.Sscan(after, &state, &parent); err == nil && parent == os.Getpid() && state != "Z" {
+			pid := must.Value(strconv.Atoi(filepath.Base(filepath.Dir(path))))(t)
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// TestBrokenModelsAreLeftOut: they end the process that loads them, again and again, until none of them is left.
+func TestBrokenModelsAreLeftOut(t *testing.T) {
+	dir := t.TempDir()
+	writeBrokenModel(t, dir, "broken-en")
+	writeBrokenModel(t, dir, "worse-de")
+	_, log, ended := start(t, dir)
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "broken-en, worse-de") {
+		t.Errorf("the supervisor ended with %v", err)
+	}
+	if !strings.Contains(log.String(), "model=broken-en") {
+		t.Error("no word about the model")
+	}
+}
+
+// TestKilledEnginesAreStartedAgain: clients need not connect again.
+func TestKilledEnginesAreStartedAgain(t *testing.T) {
+	dir := t.TempDir()
+	writeBrokenModel(t, dir, "broken-en")
+	// This voice cannot be loaded, but does not end the process.
+	writeModel(t, dir, "anna", map[string]string{"de_DE-anna-low.onnx": "", "de_DE-anna-low.onnx.json": "no settings"})
+	address, log, _ := start(t, dir)
+	// The first engines load both models, and the next ones only this one.
+	for engines := 2; engines <= 4; engines++ {
+		for strings.Count(log.String(), "a model cannot be loaded") < engines {
+			runtime.Gosched()
+		}
+		info, err := describe(t, address)
+		if err != nil || !strings.Contains(info, "anna") || strings.Contains(info, "broken-en") {
+			t.Errorf("the engines describe %s (%v)", info, err)
+		}
+		pids := children(t)
+		if len(pids) != 1 {
+			t.Fatalf("the processes are %v", pids)
+		}
+		must.Succeed(t, syscall.Kill(pids[0], syscall.SIGKILL))
+	}
+}
+
+func TestWordErrors(t *testing.T) {
+	for written, want := range map[string]int{
+		"What time is it in Tokyo?": 0, "what time is it, in tokyo": 0, "What time is in Tokyo": 1, "What time is it in Kyoto, now?": 2, "": 6,
+	} {
+		if got := wordErrors(wordsOf("What time is it in Tokyo?"), wordsOf(written)); got != want {
+			t.Errorf("%q has %d wrong words, want %d", written, got, want)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"perch/gateway/mdns"
+)
+
+// serveCommand returns the command perch-speech serve.
+func serveCommand() *cobra.Command {
+	var flags modelFlags
+	var address string
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the Wyoming server",
+		Long: `The protocol has no password: only programs on this machine can use the server, unless --listen says otherwise. With --listen :10310 everybody
+on the network can use it, and it announces itself, so that Perch and Home Assistant find it.`,
+		Example: `perch-speech serve
+			perch-speech serve --listen :10310 --threads 2`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			l, err := net.Listen("tcp", address)
+			if err != nil {
+				return fmt.Errorf("listen: %w", err)
+			}
+			return serve(c, flags, l.(*net.TCPListener)) // net.Listen returns this type for TCP
+		},
+	}
+	c.Flags().StringVar(&address, "listen", "127.0.0.1:10310", "TCP `ADDRESS` to listen at")
+	return flags.registerThreads(c)
+}
+
+// serve runs the server and announces it, until the command's context ends.
+func serve(c *cobra.Command, flags modelFlags, l *net.TCPListener) error {
+	defer l.Close()
+	log := newLog(c)
+	address := l.Addr().(*net.TCPAddr) // as for every TCP listener
+	log.Info("perch-speech serves", "address", "tcp://"+address.String(), "models", string(flags.models()))
+	ctx, cancel := context.WithCancel(c.Context())
+	defer cancel()
+	announced := make(chan error, 1)
+	go func() {
+		if address.IP.IsLoopback() {
+			announced <- nil
+			return
+		}
+		announced <- mdns.New(mdns.Options{Name: "perch-speech", ID: machineID(), Version: version, Wyoming: address.Port, Log: log}).Run(ctx)
+	}()
+	s := supervisor{folder: flags.models(), threads: flags.threads, listener: l, stderr: c.ErrOrStderr(), log: log}
+	err := s.run(ctx)
+	cancel()
+	return errors.Join(err, <-announced)
+}
+
+// machineID returns a short ID of this machine, which is different on other machines, and the same after a restart.
+func machineID() string {
+	id, err := os.ReadFile("/etc/machine-id")
+	if err != nil {
+		name, _ := os.Hostname() // without a name, all such machines have the same ID
+		id = []byte(name)
+	}
+	sum := sha256.Sum256(append(id, "perch-speech"...)) // machine-id(5) asks to keep the ID itself secret
+	return hex.EncodeToString(sum[:3])
+}
