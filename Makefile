@@ -22,7 +22,7 @@ SOAK          ?= 3m
 PERCH_PROGRAM ?=
 RACE          ?=
 
-.PHONY: help deps page build run demo test test-all check docs fuzz translations golden bench soak deb test-peers test-arm64 image test-image app container test-container release clean
+.PHONY: help deps page build speech run demo test test-all check docs fuzz translations golden bench soak deb test-peers test-speech test-arm64 image test-image app container test-container release clean
 .DEFAULT_GOAL := help
 
 help: ## lists the targets
@@ -40,6 +40,13 @@ build: page ## builds bin/perch and bin/perch-tools
 	@go list -deps ./cmd/perch ./firmware-tools >/dev/null 2>&1 || true
 	@go build -ldflags '-s -w $(LDFLAGS)' -o bin/perch ./cmd/perch
 	@go build -o bin/perch-tools ./firmware-tools
+
+# The libraries lie beside the program, which looks for them there.
+speech: deps ## builds bin/perch-speech/perch-speech with its libraries; the first time downloads 33 MB
+	@echo "building bin/perch-speech"
+	@go build -ldflags '-s -w $(LDFLAGS) "-extldflags=-Wl,-rpath,$$ORIGIN"' -o bin/perch-speech/perch-speech ./cmd/perch-speech
+	@cp -f $$(go list -m -f '{{.Dir}}' github.com/k2-fsa/sherpa-onnx-go-linux)/lib/$$(uname -m)-unknown-linux-gnu/libsherpa-onnx-c-api.so \
+		$$(go list -m -f '{{.Dir}}' github.com/k2-fsa/sherpa-onnx-go-linux)/lib/$$(uname -m)-unknown-linux-gnu/libonnxruntime.so bin/perch-speech/
 
 run: build ## runs the appliance here until Ctrl-C, with its data in ./data; the page is at http://127.0.0.1:8004/
 	bin/perch serve
@@ -108,6 +115,10 @@ test-peers-homeassistant test-peers-speech: test-peers-%: build install-%
 	packaging/peers/$*.py
 install-homeassistant install-speech: install-%:
 	packaging/peers/$*.py install
+
+test-speech: deps ## runs perch-speech with real voices and a real recognizer, which it downloads (120 MB); takes some minutes
+	packaging/speech.sh bin/speech-models
+	PERCH_SPEECH_MODELS=$(CURDIR)/bin/speech-models go test -count=1 -timeout 30m -v -run '^TestRealModels' ./cmd/perch-speech
 
 test-arm64: deps ## runs the arm64 package on an emulated machine; takes minutes, as root
 	@packaging/deps.sh deb arm64

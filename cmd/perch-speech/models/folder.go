@@ -141,3 +141,12 @@ func (m Installed) Voice() (Voice, error) {
 	s, err := preparePiper(m.voice)
 	return Voice{m.voice + voiceEnd, filepath.Join(m.Dir, tokensFile), s.Audio.Rate, s.Inference.Noise, s.Inference.NoiseW, s.Inference.Length}, err
 }
+
+// prepare makes the files of a model readable by sherpa-onnx.
+func (m Installed) prepare() error {
+	if m.Job == Hears {
+		return prepareMoonshine(m.Dir)
+	}
+	_, err := preparePiper(m.voice)
+	return err
+}

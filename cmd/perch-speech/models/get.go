@@ -18,12 +18,11 @@ import (
 )
 
 const (
-	spareSpace   = 100 << 20        // bytes of the disk that a download leaves free
-	maxSilence   = 30 * time.Second // how long a server may send nothing
-	maxResumes   = 5                // how often a download that was cut off is continued
-	resumePause  = time.Second
-	maxLinkedTo  = 10 // redirections
-	partFileMode = 0o644
+	spareSpace  = 100 << 20        // bytes of the disk that a download leaves free
+	maxSilence  = 30 * time.Second // how long a server may send nothing
+	maxResumes  = 5                // how often a download that was cut off is continued
+	resumePause = time.Second
+	maxLinkedTo = 10 // redirections
 )
 
 // Getter downloads models.
@@ -65,6 +64,9 @@ func (g Getter) Get(ctx context.Context, m Model) error {
 			return fmt.Errorf("get %s: %w", f.Name, err)
 		}
 	}
+	if there, ok := g.Folder.recognize(m.Name); ok {
+		return there.prepare()
+	}
 	return nil
 }
 
@@ -80,7 +82,7 @@ func sizeOf(path string) int64 {
 // getFile downloads a file, or the rest of it.
 func (g Getter) getFile(ctx context.Context, dir string, f File) error {
 	path := filepath.Join(dir, f.Name)
-	part, err := os.OpenFile(path+partEnd, os.O_RDWR|os.O_CREATE, partFileMode)
+	part, err := os.OpenFile(path+partEnd, os.O_RDWR|os.O_CREATE, fileMode)
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"perch/store"
 )
 
 // Names of the files of a model.
@@ -26,7 +24,8 @@ const (
 	decoderFile   = "decoder_model_merged.ort"
 	tokenizerFile = "tokenizer.bin"
 
-	partEnd = ".part" // a file that is not complete
+	partEnd  = ".part" // a file that is not complete
+	fileMode = 0o644
 
 	tokensFile = "tokens.txt" // the symbols of a model, which sherpa-onnx reads; written by prepare
 )
@@ -122,7 +121,7 @@ func appendMetadata(path string, metadata []byte) error {
 	if ends, err := endsWith(f, metadata); ends || err != nil {
 		return err
 	}
-	to, err := os.OpenFile(path+partEnd, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	to, err := os.OpenFile(path+partEnd, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode)
 	if err != nil {
 		return err
 	}
@@ -178,13 +177,16 @@ func moonshineTokens(b []byte) ([]byte, error) {
 	return text, nil
 }
 
-// writeTokens writes tokensFile, unless it has this text.
+// writeTokens writes tokensFile, unless it has this text. Everybody can read it, because root gets models for a service.
 func writeTokens(dir string, text []byte) error {
 	path := filepath.Join(dir, tokensFile)
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
 		return nil
 	}
-	return store.WriteFile(path, text)
+	if err := os.WriteFile(path+partEnd, text, fileMode); err != nil {
+		return fmt.Errorf("prepare a model: %w; only who may write there can do it: sudo perch-speech models check", err)
+	}
+	return os.Rename(path+partEnd, path)
 }
 
 // readSmall reads a file of at most size bytes.

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"net"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"perch/cmd/perch-speech/models"
+	"perch/must"
+	"perch/voice"
+	"perch/voice/wyoming"
+)
+
+// TestRealModels lets a voice speak and a recognizer write it, by the engine that Perch has for Wyoming servers, and kills the
+// engines while they listen. make test-speech downloads the models.
+func TestRealModels(t *testing.T) {
+	dir := os.Getenv("PERCH_SPEECH_MODELS")
+	if dir == "" {
+		t.Skip("real models are tried by make test-speech")
+	}
+	jobs := map[string]bool{}
+	for _, m := range must.Value(models.Folder(dir).List())(t) {
+		must.Succeed(t, m.Verify())
+		jobs[m.Job] = true
+	}
+	if !jobs[models.Hears] || !jobs[models.Speaks] {
+		t.Skipf("%s has no voice or no recognizer; without the packages of packaging/speech.sh they cannot be tried", dir)
+	}
+	address, _, _ := start(t, dir)
+	engine, err := wyoming.New(wyoming.Options{Address: "tcp://" + address, AnswerWithin: 3 * time.Minute})
+	must.Succeed(t, err)
+	const text = "What time is it in Tokyo?"
+	var said []int16
+	began := time.Now()
+	must.Succeed(t, engine.Synthesize(t.Context(), text, voice.Options{Language: "en"}, func(pcm []int16) error {
+		said = append(said, pcm...)
+		return nil
+	}))
+	sound := time.Duration(len(said)) * time.Second / voice.SpeakerRate
+	t.Logf("loading the voice and speaking for %s took %s", sound.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
+	if sound < time.Second || sound > 5*time.Second {
+		t.Errorf("the sound lasts %s", sound)
+	}
+	pcm := voice.NewResampler(voice.SpeakerRate, voice.MicRate).Resample(said)
+	begin := func() *voice.Utterance {
+		u := voice.NewUtterance()
+		u.Write(pcm)
+		return u
+	}
+	write := func(u *voice.Utterance) (string, error) {
+		u.Finish()
+		t.Helper()
+		began := time.Now()
+		written, err := engine.Recognize(t.Context(), u, voice.Options{Language: "en"})
+		t.Logf("it heard %q after %s (%v)", written.Text, time.Since(began).Round(time.Millisecond), err)
+		return written.Text, err
+	}
+	written, err := write(begin())
+	must.Succeed(t, err)
+	if wrong := wordErrors(wordsOf(text), wordsOf(written)); wrong > 1 {
+		t.Errorf("%d words are wrong", wrong)
+	}
+
+	// Another client's utterance has begun when the engines are killed.
+	conn, err := net.Dial("tcp", address)
+	must.Succeed(t, err)
+	defer conn.Close()
+	must.Succeed(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+	for _, name := range []string{wyoming.TypeAudioStart, wyoming.TypeAudioChunk, wyoming.TypePing} {
+		e := must.Value(wyoming.NewEvent(name, wyoming.Format{Rate: voice.MicRate, Width: 2, Channels: 1}, make([]byte, 3200)))(t)
+		must.Succeed(t, wyoming.NewWriter(conn).Write(e))
+	}
+	r := wyoming.NewReader(conn, wyoming.Limits{})
+	if pong, err := r.Read(); pong.Type != wyoming.TypePong {
+		t.Fatalf("%s %s instead of a pong (%v)", pong.Type, pong.Data, err)
+	}
+	must.Succeed(t, syscall.Kill(children(t)[0], syscall.SIGKILL))
+	if e, err := r.Read(); err == nil {
+		t.Errorf("the killed engines answer with %s %s", e.Type, e.Data)
+	}
+	again, err := write(begin())
+	must.Succeed(t, err)
+	if again != written {
+		t.Errorf("afterwards it hears %q", again)
+	}
+}

