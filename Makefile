@@ -118,7 +118,7 @@ install-homeassistant install-speech: install-%:
 
 test-speech: deps ## runs perch-speech with real voices and a real recognizer, which it downloads (120 MB); takes some minutes
 	packaging/speech.sh bin/speech-models
-	PERCH_SPEECH_MODELS=$(CURDIR)/bin/speech-models go test -count=1 -timeout 30m -v -run '^TestRealModels' ./cmd/perch-speech
+	PERCH_SPEECH_MODELS=$(CURDIR)/bin/speech-models go test -count=1 -timeout 30m -v -run '^TestReal' ./cmd/perch-speech
 
 test-arm64: deps ## runs the arm64 package on an emulated machine; takes minutes, as root
 	@packaging/deps.sh deb arm64

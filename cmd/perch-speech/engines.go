@@ -49,6 +49,13 @@ func serveEngines(ctx context.Context, flags modelFlags, without []string, l net
 	o := wyoming.Options{Listen: l, Name: "perch-speech", Version: version, Log: log, Hold: func() func() { return func() {} }}
 	load := loader{threads: flags.threads, loading: loading, log: log}
 	var all []func() error
+	detects := func() (*sherpa.Detector, error) { return nil, nil }
+	for _, m := range list {
+		if m.Job == models.Detects && !slices.Contains(without, m.Name) {
+			detects = sync.OnceValues(func() (*sherpa.Detector, error) { return load.detector(m) })
+			all = append(all, func() error { _, err := detects(); return err })
+		}
+	}
 	for _, m := range list {
 		if slices.Contains(without, m.Name) {
 			continue
@@ -56,7 +63,7 @@ func serveEngines(ctx context.Context, flags modelFlags, without []string, l net
 		model := wire.Model{Name: m.Name, Attribution: attribution(m), Version: version, Description: m.Name, Languages: []string{m.Language}}
 		switch m.Job {
 		case models.Hears:
-			r := recognizer{sync.OnceValues(func() (*sherpa.Recognizer, error) { return load.recognizer(m) })}
+			r := recognizer{detects, sync.OnceValues(func() (*sherpa.Recognizer, error) { return load.recognizer(m) })}
 			o.Recognizers = append(o.Recognizers, wyoming.Model[voice.Recognizer]{Model: model, Engine: r})
 			all = append(all, func() error { _, err := r.loaded(); return err })
 		case models.Speaks:
@@ -112,6 +119,15 @@ func (l *loader) recognizer(m models.Installed) (r *sherpa.Recognizer, err error
 	return r, err
 }
 
+// detector loads a model that detects.
+func (l *loader) detector(m models.Installed) (d *sherpa.Detector, err error) {
+	err = l.load(m, func() (err error) {
+		d, err = sherpa.NewDetector(m.Detector())
+		return err
+	})
+	return d, err
+}
+
 // synthesizer loads a model that speaks.
 func (l *loader) synthesizer(m models.Installed) (s *sherpa.Synthesizer, err error) {
 	err = l.load(m, func() error {
@@ -158,14 +174,20 @@ func espeakData() (string, error) {
 
 // recognizer is a model that is loaded by the first call.
 type recognizer struct {
-	loaded func() (*sherpa.Recognizer, error)
+	detects func() (*sherpa.Detector, error) // the detector is nil if there is none
+	loaded  func() (*sherpa.Recognizer, error)
 }
 
 // Name implements voice.Recognizer.
 func (recognizer) Name() string { return "sherpa" }
 
-// Recognize implements voice.Recognizer.
+// Recognize implements voice.Recognizer. It refuses an utterance in which nobody speaks.
 func (r recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+	if d, err := r.detects(); err == nil && d != nil { // without the detector, every utterance is recognized
+		if speaks, err := d.HasSpeech(ctx, u); err != nil || !speaks {
+			return voice.Transcript{Refused: true}, err
+		}
+	}
 	model, err := r.loaded()
 	if err != nil {
 		return voice.Transcript{}, err

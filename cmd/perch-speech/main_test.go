@@ -52,7 +52,7 @@ func TestModelsCommands(t *testing.T) {
 		{"models get en_US-joe-mediun", 2, "en_US-joe-medium"},
 		{"models get", 2, "NAME"},
 		{"models remove none", 1, "no model"},
-		{"models check", 1, "there is no model in"},
+		{"models check", 1, "there is no model that hears or speaks in"},
 		{"serve --listen 127.0.0.1:0", 1, "models get NAME"},
 		{"serve --listen nowhere", 1, "listen"},
 		{"models remove ../other", 1, "no model"},

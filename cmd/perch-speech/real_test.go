@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -10,24 +13,14 @@ import (
 	"perch/cmd/perch-speech/models"
 	"perch/must"
 	"perch/voice"
+	"perch/voice/sherpa"
 	"perch/voice/wyoming"
 )
 
 // TestRealModels lets a voice speak and a recognizer write it, by the engine that Perch has for Wyoming servers, and kills the
 // engines while they listen. make test-speech downloads the models.
 func TestRealModels(t *testing.T) {
-	dir := os.Getenv("PERCH_SPEECH_MODELS")
-	if dir == "" {
-		t.Skip("real models are tried by make test-speech")
-	}
-	jobs := map[string]bool{}
-	for _, m := range must.Value(models.Folder(dir).List())(t) {
-		must.Succeed(t, m.Verify())
-		jobs[m.Job] = true
-	}
-	if !jobs[models.Hears] || !jobs[models.Speaks] {
-		t.Skipf("%s has no voice or no recognizer; without the packages of packaging/speech.sh they cannot be tried", dir)
-	}
+	dir := realModels(t)
 	address, _, _ := start(t, dir)
 	engine, err := wyoming.New(wyoming.Options{Address: "tcp://" + address, AnswerWithin: 3 * time.Minute})
 	must.Succeed(t, err)
@@ -85,4 +78,60 @@ func TestRealModels(t *testing.T) {
 	if again != written {
 		t.Errorf("afterwards it hears %q", again)
 	}
+}
+
+// realModels returns the folder of models that were downloaded for these tests.
+func realModels(t *testing.T) (dir string) {
+	t.Helper()
+	if dir = os.Getenv("PERCH_SPEECH_MODELS"); dir == "" {
+		t.Skip("real models are tried by make test-speech")
+	}
+	jobs := map[string]bool{}
+	for _, m := range must.Value(models.Folder(dir).List())(t) {
+		must.Succeed(t, m.Verify())
+		jobs[m.Job] = true
+	}
+	if len(jobs) < 3 {
+		t.Skipf("%s has models for %v alone; without the packages of packaging/speech.sh nothing can be tried", dir, jobs)
+	}
+	return dir
+}
+
+// TestRealDetector: sound without speech is refused, and speech is not.
+func TestRealDetector(t *testing.T) {
+	dir := realModels(t)
+	d, err := sherpa.NewDetector(filepath.Join(dir, "silero-vad", "silero_vad.onnx"))
+	must.Succeed(t, err)
+	defer d.Close()
+	speaking := espeak(t)
+	for name, sound := range map[string]func(i int) int16{
+		"silence": func(int) int16 { return 0 },
+		"a hum":   func(i int) int16 { return int16(i % 320 * 20) },
+		"hiss":    func(i int) int16 { return int16(i*i*7919) >> 5 },
+		"speech":  func(i int) int16 { return speaking[i%len(speaking)] },
+	} {
+		u, pcm := voice.NewUtterance(), make([]int16, 2*voice.MicRate)
+		for i := range pcm {
+			pcm[i] = sound(i)
+		}
+		u.Write(pcm)
+		u.Finish()
+		for range 2 { // the detector remembers nothing
+			if speaks, err := d.HasSpeech(t.Context(), u); err != nil || speaks != (name == "speech") {
+				t.Errorf("%s is speech: %v (%v)", name, speaks, err)
+			}
+		}
+	}
+}
+
+// espeak returns a sentence at voice.MicRate.
+func espeak(t *testing.T) []int16 {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "espeak-ng", "--stdout", "What time is it in Tokyo?").Output()
+	must.Succeed(t, err)
+	r, err := voice.NewWAVReader(bytes.NewReader(out))
+	must.Succeed(t, err)
+	pcm, err := r.ReadAll(voice.MicRate)
+	must.Succeed(t, err)
+	return pcm
 }

@@ -53,11 +53,12 @@ func (s supervisor) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		switch list = slices.DeleteFunc(list, func(m models.Installed) bool { return slices.Contains(broken, m.Name) }); {
+		// A detector alone serves nothing.
+		switch list = slices.DeleteFunc(list, func(m models.Installed) bool { return m.Job == models.Detects || slices.Contains(broken, m.Name) }); {
 		case len(list) == 0 && len(broken) > 0:
 			return fmt.Errorf("no model can be loaded: %s ended the engines; perch-speech models check says more", strings.Join(broken, ", "))
 		case len(list) == 0:
-			return fmt.Errorf("there is no model in %s; perch-speech models list shows the models, and perch-speech models get NAME gets one", s.folder)
+			return fmt.Errorf("there is no model that hears or speaks in %s; perch-speech models list shows the models, and perch-speech models get NAME gets one", s.folder)
 		}
 		began := time.Now()
 		loading, err := s.runEngines(ctx, broken)

@@ -1,5 +1,5 @@
 // Package sherpa recognizes speech with models of Moonshine and synthesizes it with voices of Piper, by the library
-// sherpa-onnx.
+// sherpa-onnx. Silero's detector tells whether somebody speaks.
 //
 // The library ends the process if it cannot use a file: a program that loads models of owners must be ready to be started
 // again. Only perch-speech may import this package, because the library and ONNX Runtime have 32 MB.
@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	sherpa "github.com/k2-fsa/sherpa-onnx-go-linux"
@@ -56,11 +57,8 @@ func (r *Recognizer) Close() { sherpa.DeleteOfflineRecognizer(r.model) }
 
 // Recognize implements voice.Recognizer. It begins when the utterance is finished.
 func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
-	if err := u.Wait(ctx); err != nil {
-		return voice.Transcript{}, err
-	}
-	pcm := make([]int16, int(u.Duration()*voice.MicRate/time.Second))
-	if _, err := u.Read(ctx, pcm, 0); err != nil {
+	pcm, err := soundOf(ctx, u)
+	if err != nil {
 		return voice.Transcript{}, err
 	}
 	release, err := r.free.acquire(ctx)
@@ -80,15 +78,73 @@ func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.
 
 // decode returns the text of a piece of an utterance.
 func (r *Recognizer) decode(pcm []int16) string {
+	stream := sherpa.NewOfflineStream(r.model)
+	defer sherpa.DeleteOfflineStream(stream)
+	stream.AcceptWaveform(voice.MicRate, floats(pcm))
+	r.model.Decode(stream)
+	return stream.GetResult().Text
+}
+
+// Detector is Silero's voice detector. It is safe for concurrent use.
+type Detector struct {
+	free  slot
+	model *sherpa.VoiceActivityDetector
+}
+
+// detectorWindow is how many samples the detector judges at once.
+const detectorWindow = 512
+
+// NewDetector loads the detector in a file. Close frees it.
+func NewDetector(file string) (*Detector, error) {
+	c := sherpa.VadModelConfig{SampleRate: voice.MicRate, NumThreads: 1, SileroVad: sherpa.SileroVadModelConfig{Model: file, Threshold: 0.5,
+		MinSilenceDuration: 0.25, MinSpeechDuration: 0.1, MaxSpeechDuration: float32(voice.MaxUtterance.Seconds()), WindowSize: detectorWindow}}
+	model := sherpa.NewVoiceActivityDetector(&c, float32(2*voice.MaxUtterance.Seconds()))
+	if model == nil {
+		return nil, fmt.Errorf("sherpa-onnx cannot load %s", file)
+	}
+	return &Detector{make(slot, 1), model}, nil
+}
+
+// Close frees the model. No call may be running.
+func (d *Detector) Close() { sherpa.DeleteVoiceActivityDetector(d.model) }
+
+// HasSpeech waits until the utterance is finished, and reports whether somebody speaks in it.
+func (d *Detector) HasSpeech(ctx context.Context, u *voice.Utterance) (bool, error) {
+	pcm, err := soundOf(ctx, u)
+	if err != nil {
+		return false, err
+	}
+	release, err := d.free.acquire(ctx)
+	defer release()
+	if err != nil {
+		return false, err
+	}
+	d.model.Reset()
+	d.model.Clear()
+	for window := range slices.Chunk(floats(pcm), detectorWindow) {
+		d.model.AcceptWaveform(window)
+	}
+	d.model.Flush()
+	return !d.model.IsEmpty(), nil
+}
+
+// soundOf waits until an utterance is finished, and returns its sound.
+func soundOf(ctx context.Context, u *voice.Utterance) ([]int16, error) {
+	if err := u.Wait(ctx); err != nil {
+		return nil, err
+	}
+	pcm := make([]int16, int(u.Duration()*voice.MicRate/time.Second))
+	_, err := u.Read(ctx, pcm, 0)
+	return pcm, err
+}
+
+// floats converts samples to numbers between -1 and 1.
+func floats(pcm []int16) []float32 {
 	samples := make([]float32, len(pcm))
 	for i, s := range pcm {
 		samples[i] = float32(s) / 32768
 	}
-	stream := sherpa.NewOfflineStream(r.model)
-	defer sherpa.DeleteOfflineStream(stream)
-	stream.AcceptWaveform(voice.MicRate, samples)
-	r.model.Decode(stream)
-	return stream.GetResult().Text
+	return samples
 }
 
 // Synthesizer is a voice of Piper. It is safe for concurrent use.

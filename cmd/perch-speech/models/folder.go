@@ -20,10 +20,10 @@ type Folder string
 type Installed struct {
 	Name     string `json:"name"`
 	Job      string `json:"job"`
-	Language string `json:"language"` // BCP 47 tag
+	Language string `json:"language"` // BCP 47 tag; empty for Detects
 	Dir      string `json:"dir"`
 
-	voice string // path of a Piper voice without its extension; empty for Moonshine
+	voice string // path of a Piper voice without its extension; empty for other models
 }
 
 // List returns the complete models in the folder in the order of their names. A folder that does not exist has no models.
@@ -56,6 +56,10 @@ func (f Folder) recognize(name string) (m Installed, ok bool) {
 		if !listed {
 			m.Language = name[strings.LastIndexByte(name, '-')+1:] // as Moonshine names its models: base-ja
 		}
+		return m, true
+	}
+	if exists(dir, detectorFile) {
+		m.Job = Detects
 		return m, true
 	}
 	voices, _ := filepath.Glob(filepath.Join(dir, "*"+settingsEnd)) // fails only for a bad pattern
@@ -144,9 +148,15 @@ func (m Installed) Voice() (Voice, error) {
 
 // prepare makes the files of a model readable by sherpa-onnx.
 func (m Installed) prepare() error {
-	if m.Job == Hears {
+	switch m.Job {
+	case Hears:
 		return prepareMoonshine(m.Dir)
+	case Speaks:
+		_, err := preparePiper(m.voice)
+		return err
 	}
-	_, err := preparePiper(m.voice)
-	return err
+	return nil
 }
+
+// Detector returns the path of the file of a model that detects.
+func (m Installed) Detector() string { return filepath.Join(m.Dir, detectorFile) }

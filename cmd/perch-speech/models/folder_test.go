@@ -29,6 +29,7 @@ func TestListFindsModelsThatWerePutThere(t *testing.T) {
 	}
 	write(t, folder, "anna", "de_DE-anna-low.onnx", "weights")
 	write(t, folder, "anna", "de_DE-anna-low.onnx.json", voiceSettings)
+	write(t, folder, "detector", "silero_vad.onnx", "weights")
 	write(t, folder, "half", "de_DE-half-low.onnx.json", voiceSettings)
 	write(t, folder, "en_US-joe-medium", "en_US-joe-medium.onnx", "shorter than in the catalogue")
 	write(t, folder, "en_US-joe-medium", "en_US-joe-medium.onnx.json", voiceSettings)
@@ -40,7 +41,7 @@ func TestListFindsModelsThatWerePutThere(t *testing.T) {
 	for _, m := range list {
 		got = append(got, m.Name+" "+m.Job+" "+m.Language)
 	}
-	if want := "[anna speaks de-DE moonshine-base-ja hears ja]"; fmt.Sprint(got) != want {
+	if want := "[anna speaks de-DE detector detects  moonshine-base-ja hears ja]"; fmt.Sprint(got) != want {
 		t.Errorf("found %v, want %s", got, want)
 	}
 }
@@ -110,7 +111,7 @@ func TestRemove(t *testing.T) {
 
 // TestCatalogue: names become folders, and URLs are pinned to a version.
 func TestCatalogue(t *testing.T) {
-	name, pinned := regexp.MustCompile(`^[A-Za-z0-9_.-]+$`), regexp.MustCompile(`^https://[^/]+/.*/resolve/(v\d|[0-9a-f]{40})`)
+	name, pinned := regexp.MustCompile(`^[A-Za-z0-9_.-]+$`), regexp.MustCompile(`^https://[^/]+/.*/(v\d[^/]*|[0-9a-f]{40})/`)
 	for _, m := range Catalogue() {
 		for _, f := range m.Files {
 			if !name.MatchString(m.Name+f.Name) || !pinned.MatchString(f.URL) || len(f.SHA256) != 64 || f.Size <= 0 || m.Licence == "" {

@@ -119,7 +119,7 @@ func (g Getter) getFile(ctx context.Context, dir string, f File) error {
 // finish appends the metadata to a Piper voice, whose settings are there already, so that it need not be copied later.
 func finish(part *os.File, path string, f File) error {
 	voice, isVoice := strings.CutSuffix(path, voiceEnd)
-	if !isVoice {
+	if !isVoice || f.Name == detectorFile {
 		return nil
 	}
 	s, err := readSettings(voice + settingsEnd)

@@ -24,6 +24,8 @@ const (
 	decoderFile   = "decoder_model_merged.ort"
 	tokenizerFile = "tokenizer.bin"
 
+	detectorFile = "silero_vad.onnx" // Silero's voice detector
+
 	partEnd  = ".part" // a file that is not complete
 	fileMode = 0o644
 
