@@ -16,6 +16,7 @@ var startedOtherwise = map[string]string{
 	"packaging/image/board/board.go":           "it is no part of the appliance",
 	"packaging/container/layout/main.go":       "it is no part of the appliance",
 	"command/arguments.go":                     "it runs perch itself, for the completion of a shell",
+	"cmd/perch-speech/supervisor.go":           "it runs perch-speech itself",
 	"firmware-tools/nmcli.go":                  "a person runs it in a shell",
 	"firmware-tools/esptool.go":                "a person runs it in a shell",
 	"firmware-tools/loudspeaker.go":            "a person runs it in a shell",

@@ -113,7 +113,7 @@ func TestSynthesizerFailures(t *testing.T) {
 		"a page":          {home, says(200, "<html>"), nil, "does not say where the sound is"},
 		"elsewhere":       {home, says(200, `{"path":"//evil.example/api/tts_proxy/x.wav"}`), nil, "does not say where the sound is"},
 		"upward":          {home, says(200, `{"path":"/api/tts_proxy/../states"}`), nil, "does not say where the sound is"},
-		"endless address": {home, says(200, strings.Repeat(" ", limit.Body+1)), nil, "more than there can be"},
+		"endless address": {home, says(200, strings.Repeat(" ", limit.Body+1)), nil, "an answer that is too long"},
 		"no sound":        {home, nil, says(500, ""), "makes no sound with tts.piper"},
 		"lost":            {home, nil, says(404, ""), "has no /api/tts_proxy/x-_1.wav (HTTP 404)"},
 		"nothing":         {home, nil, says(200, ""), "answers with nothing although a WAV was requested"},

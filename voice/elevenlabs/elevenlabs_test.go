@@ -119,7 +119,7 @@ func TestCheck(t *testing.T) {
 		"a key of few":   {401, `{"detail":{"status":"missing_permissions","message":"voices_read"}}`, "", true},
 		"no such voice":  {404, `{"detail":{"status":"voice_not_found","message":"none"}}`, "check voice", false},
 		"something else": {200, `<html>`, "is not a voice", false},
-		"too much":       {200, strings.Repeat(" ", 1<<20+1), "more than there can be", false},
+		"too much":       {200, strings.Repeat(" ", 1<<20+1), "an answer that is too long", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tried := false

@@ -29,7 +29,7 @@ func TestCheck(t *testing.T) {
 		"a key without list": {403, `{"error":{"message":"Missing scopes: api.model.read"}}`, 200, "", true},
 		"wrong key":          {401, `{"error":"no ` + canary + `"}`, 200, "refuses the key", false},
 		"overloaded":         {500, ``, 200, "has failed (HTTP 500)", false},
-		"endless":            {200, strings.Repeat(" ", 1<<20) + "{}", 200, "more than there can be", false},
+		"endless":            {200, strings.Repeat(" ", 1<<20) + "{}", 200, "an answer that is too long", false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -198,7 +198,7 @@ func TestAnswersThatAreNoTranscript(t *testing.T) {
 		`{"text":7}`:                                                     "something else than a transcript",
 		`<html>` + canary:                                                "something else than a transcript",
 		``:                                                               "something else than a transcript",
-		`{"text":"` + strings.Repeat("a", 70000) + `"}`: "more than there can be",
+		`{"text":"` + strings.Repeat("a", 70000) + `"}`: "an answer that is too long",
 	} {
 		url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
 			readForm(t, r)

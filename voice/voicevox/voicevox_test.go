@@ -176,7 +176,7 @@ func TestInvalidAnswers(t *testing.T) {
 	for name, c := range map[string]struct{ body, want string }{
 		"a page":          {"<html>", "is not a query; check the url"},
 		"another's query": {`{"detail":"ok"}`, "is not a query; check the url"},
-		"too much":        {strings.Repeat(" ", 1<<20+1), "more than there can be"},
+		"too much":        {strings.Repeat(" ", 1<<20+1), "an answer that is too long"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, c.body) }))

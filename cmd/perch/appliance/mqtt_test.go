@@ -174,7 +174,7 @@ func TestTheAutomationsOfThePage(t *testing.T) {
 
 	h.Publish(of("number.stack_chan_e4f5_volume").CommandTopic, "101")
 	h.Eventually("what it could not do is told", func() bool {
-		return l.Has(of("event.stack_chan_e4f5_conversation").StateTopic, `"command_rejected"`, "volume goes from 0 to 100")
+		return l.Has(of("event.stack_chan_e4f5_conversation").StateTopic, `"command_rejected"`, "volume must be from 0 to 100")
 	})
 
 	var wg sync.WaitGroup

@@ -329,7 +329,7 @@ func TestSetAndUnset(t *testing.T) {
 		_, data, _ := strings.Cut(flags, "--data ")
 		data, _, _ = strings.Cut(data, " ")
 		text, err := os.ReadFile(filepath.Join(data, config.OverlayFile))
-		if want := "allowed_hosts:\n    - a.example\n    - b.example\npersona:\n    name: Bo\n"; err != nil || !strings.HasSuffix(string(text), "back.\n"+want) {
+		if want := "allowed_hosts:\n    - a.example\n    - b.example\npersona:\n    name: Bo\n"; err != nil || !strings.HasSuffix(string(text), "a setting.\n"+want) {
 			t.Errorf("the settings are %s, %v", text, err)
 		}
 	}
