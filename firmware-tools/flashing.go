@@ -16,7 +16,8 @@ import (
 	"perch/plain"
 )
 
-// flasher reads and writes the flash of a robot in its loader.
+// flasher reads and writes the flash of a robot. For this the robot runs its loader, the program in the
+// chip's ROM that talks to esptool. (The boot loader is another program, in the flash.)
 type flasher struct {
 	flags  *flashFlags
 	tool   esptool
@@ -24,9 +25,10 @@ type flasher struct {
 	stderr io.Writer
 }
 
-// run writes or reads the flash. If nothing was written, the robot starts again as before.
+// run writes or reads the flash. If it ends before the first write, it restarts the robot as before,
+// unless esptool could not reach the robot.
 func (f *flasher) run(ctx context.Context, file flashFile) error {
-	f.out.step("robot", "at %s, is reset into its loader", f.tool.port)
+	f.out.step("robot", "the robot at %s is reset into its loader", f.tool.port)
 	output, err := f.tool.run(ctx, nil, "no_reset", "flash_id")
 	if err != nil && !strings.Contains(output, secureDownload) {
 		return fmt.Errorf("%s: %w", f.tool.port, err)
@@ -118,7 +120,8 @@ func (f *flasher) checkSecurity(ctx context.Context, chip espimage.Chip) error {
 	}
 	// The loader of an ESP32 does not report the security settings. They are in the chip's eFuses,
 	// bits that are never cleared. Flash encryption is on if an odd number of the bits 20 to 26 is
-	// set in the first word, and secure boot is on if bit 4 or 5 is set in the other word.
+	// set in the 32-bit word at 0x3FF5A000, and secure boot is on if bit 4 or 5 is set in the word
+	// at 0x3FF5A018.
 	readFuses := func(address string) (uint64, error) {
 		output, err := f.tool.run(ctx, nil, "no_reset", "read_mem", address)
 		found := memoryWord.FindStringSubmatch(output)
@@ -149,7 +152,7 @@ func (f *flasher) inspect(ctx context.Context, r *robotFlash) error {
 	f.out.step("chip", "%v, revision %d.%d, %d MB of flash", r.chip, r.revision/100, r.revision%100, r.size>>20)
 	b, err := f.tool.read(ctx, espimage.TableOffset, espimage.TableSize, nil)
 	if err != nil {
-		return fmt.Errorf("%w (--baud %d is slow, but always works)", err, romBaud)
+		return fmt.Errorf("%w (if the cable is good, --baud %d may help: it is slower, but more reliable)", err, romBaud)
 	}
 	r.table, err = espimage.ParseTable(b)
 	if err == nil && r.table.End() > r.size {
@@ -185,7 +188,7 @@ func (f *flasher) readStartPartition(ctx context.Context, r *robotFlash) error {
 	}
 	r.app, _ = espimage.AppOf(header)
 	if r.app.Project == "" {
-		f.out.step("starts", "%s, which contains no application", p.Name)
+		f.out.step("starts", "%s, in which no description of an application was found", p.Name)
 		return nil
 	}
 	f.out.step("starts", "%s: %s %s", p.Name, r.app.Project, r.app.Version)
@@ -208,17 +211,22 @@ func (f *flasher) printPlan(p flashPlan) {
 
 // write carries out a plan. The error describes the state that the robot is left in.
 func (f *flasher) write(ctx context.Context, p flashPlan) error {
+	var complete []string
 	for _, w := range p.writes {
 		update, finish := f.progress(int64(len(w.data)))
 		err := f.tool.write(ctx, w.offset, w.data, update)
 		finish()
 		if err != nil {
-			return fmt.Errorf(
-				"%w; %s is half written, and must be flashed again before the robot works: run the same command again. "+
-					"Nothing else in the robot has changed", err, w.name)
+			others := "Nothing else in the robot has changed"
+			if len(complete) > 0 {
+				others = "Written completely before: " + strings.Join(complete, ", ")
+			}
+			return fmt.Errorf("%w; %s may be half written, and must be flashed again before the robot works: run the same command again. %s",
+				err, w.name, others)
 		}
+		complete = append(complete, w.name)
 	}
-	f.out.step("verified", "its flash holds what was written")
+	f.out.step("verified", "the robot's flash contains what was written")
 	f.restart(ctx)
 	return nil
 }
@@ -231,14 +239,14 @@ func (f *flasher) progress(size int64) (update func(percent int), finish func())
 }
 
 // restart starts the robot's firmware, even if ctx has ended, because a robot in its loader
-// looks dead. If the port cannot reset the robot, restart asks the user to do it.
+// looks dead. If esptool fails, restart asks the user to reset the robot.
 func (f *flasher) restart(ctx context.Context) {
 	if _, err := f.tool.run(context.WithoutCancel(ctx), nil, "hard_reset", "read_mac"); err != nil {
-		f.out.step("restart", "the robot yourself with its reset button or its power switch: this port cannot")
+		f.out.step("restart", "the robot could not be restarted from here; use its reset button or its power switch")
 	}
 }
 
-// save reads the partition that --at selects into a file.
+// save copies the area that --at selects to a file: a partition, the boot loader or the partition table.
 func (f *flasher) save(ctx context.Context, r robotFlash) error {
 	dest, err := f.flags.destination(r, flashFile{})
 	if err != nil {
