@@ -81,6 +81,7 @@ func readInRoot(root, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
+	requested := name
 	for range 8 {
 		path, parts := "", strings.Split(filepath.Clean(name), "/")
 		isLink := false
@@ -101,11 +102,11 @@ func readInRoot(root, name string) ([]byte, error) {
 			return r.ReadFile(name)
 		}
 	}
-	return nil, fmt.Errorf("%s leads to a loop of symbolic links", name)
+	return nil, fmt.Errorf("%s: more than 7 symbolic links must be followed", requested)
 }
 
-// declaredLicences returns the SPDX expression for the licences in a Debian copyright file. It adds the
-// texts of licences that expression does not know to the document.
+// declaredLicences returns the SPDX expression for the licences in a Debian copyright file. If the
+// function expression does not know a licence, declaredLicences adds the licence's text to the document.
 func (d *document) declaredLicences(name, copyright string) string {
 	if !strings.HasPrefix(copyright, "Format:") {
 		return d.customLicence(name, "", copyright)
