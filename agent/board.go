@@ -13,16 +13,16 @@ import (
 	"perch/limit"
 )
 
-// Board holds the current state of every session, which it derives from the events of the
-// bus. The feeds of skins, MQTT and recordings read states from a board through a Follower,
-// so they all show the same.
+// Board holds the current state of each robot, which is that of its latest session, and of each
+// session without a robot. It derives the states from the events of the bus. The feeds of skins,
+// MQTT and recordings read states from a board through a Follower, so they all show the same.
 type Board struct {
 	mu     sync.Mutex
 	states states
 }
 
-// ChatPrefix begins the session ID of each text chat, and of no robot's session. In a chat
-// with a robot, the robot's ID follows the prefix.
+// ChatPrefix begins the session ID of each text chat. The sessions that robots open have IDs
+// without it. If the text chat is with a robot, the robot's ID follows the prefix.
 const ChatPrefix = "vtb_"
 
 // NewBoard returns an empty board.
@@ -63,7 +63,7 @@ type states struct {
 	removed   []State               // states that the latest event has removed
 }
 
-// timedState is a state with the time of its latest event.
+// timedState is a state with the time of its latest event. A mood does not change this time.
 type timedState struct {
 	State
 	at time.Time
@@ -72,7 +72,7 @@ type timedState struct {
 // Limits of the stored states.
 const (
 	maxStates      = 2000
-	maxIdle        = 100                // with this many states, a new one first removes all idle sessions without a robot
+	maxIdle        = 100                // if there are this many states, all idle sessions without a robot are removed before another state is added
 	offlineExpiry  = 7 * 24 * time.Hour // a robot that has been offline for this time is removed
 	inactiveExpiry = 24 * time.Hour     // a session without a robot and without events for this time is removed
 	sweepInterval  = time.Minute        // time between removals of outdated states
@@ -106,7 +106,7 @@ func (s *states) apply(e event.Envelope) (key string) {
 	}
 	before, ok := s.bySession[key]
 	if _, disconnected := e.Event.(event.RobotDisconnected); disconnected && !ok {
-		return "" // the owner has removed the robot
+		return "" // the robot was removed, or its state was not stored
 	}
 	if !ok && len(s.bySession) >= maxIdle {
 		s.removeFunc(func(state timedState) bool { return state.Robot == "" && state.At(e.At) == Idle })
@@ -198,8 +198,8 @@ func newState(id device.ID, session string) State {
 }
 
 // Follower follows the states of a board. It starts with a snapshot, and HandleEvent
-// returns the changes that each event causes. A state expires when what it shows changes
-// without an event. The states of a Follower are the states after the latest event that it
+// returns the changes that each event causes. A state such as Attention ends after some time
+// without a further event; Expire returns such changes. The states of a Follower are the states after the latest event that it
 // has handled; the board may have handled more events, or fewer. A Follower is not safe for
 // concurrent use.
 //

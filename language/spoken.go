@@ -49,8 +49,9 @@ func (w *Words) Date(t time.Time) string {
 	return w.Message(key, "weekday", w.Weekday(t.Weekday()), "month", w.calendar.Months[t.Month()-1], "day", t.Day())
 }
 
-// Duration returns a duration as it is spoken, in the two largest of hours, minutes and
-// seconds: "1 hour and 5 minutes". Shorter durations than a second become one second.
+// Duration returns a duration as it is spoken, in hours, minutes and seconds. It leaves out units
+// that are zero, and names at most two: "1 hour and 5 minutes". A duration of less than a second
+// becomes one second.
 func (w *Words) Duration(d time.Duration) string {
 	d = max(d.Round(time.Second), time.Second)
 	var parts []string

@@ -18,7 +18,8 @@ import (
 )
 
 // table stores records by key. A power cut may undo a PutSoon of the last few seconds. When Put
-// or Delete returns, its effect and the effects of all earlier calls of PutSoon are durable.
+// or Delete returns nil, its effect is durable, and so are the effects of all earlier calls of PutSoon
+// on any table of the same database.
 type table[T any] interface {
 	Put(key string, v T) error
 	PutSoon(key string, v T)
@@ -69,7 +70,7 @@ type Firmware struct {
 // Limits of the catalogue.
 const (
 	maxImages            = 64
-	maxUnits             = 2000 // robots; more than in the registry, since forgotten robots are included
+	maxUnits             = 2000 // robots; more than the registry holds, in case the state of a forgotten robot could not be deleted
 	maxDownloads         = 32   // concurrent downloads
 	maxDownloadsPerRobot = 2    // the current one, and an abandoned one before its timeout
 )
@@ -97,7 +98,8 @@ func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
 
 var errNoImage = refuse("unknown_image", http.StatusNotFound, "there is no such image in the catalogue")
 
-// records returns the images, newest first, with known damage. The caller holds f.mu.
+// records returns all images, newest first, and sets the damage of each as far as it is known. The
+// caller holds f.mu.
 func (f *Firmware) records() []Record {
 	records := slices.SortedFunc(maps.Values(f.images), newestFirst)
 	for i := range records {
@@ -140,9 +142,9 @@ func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 	return v.offer, v.force
 }
 
-// afterChoices returns now, or, if the clock was set back, a time that is later than all choices
-// of the owner: which image is installed depends on the order of the choices. A choice is an
-// added image, or an image chosen for a robot. The caller holds f.mu.
+// afterChoices returns a time for a new choice of the owner: now, or, if the clock was set back, a
+// time just after the latest choice. The owner makes a choice by adding an image, or by choosing an
+// image for a robot. The latest choice decides which image is installed. The caller holds f.mu.
 func (f *Firmware) afterChoices(now time.Time) time.Time {
 	choices := []time.Time{{}}
 	for _, r := range f.images {
@@ -208,7 +210,7 @@ func (f *Firmware) recordFailure(sha string, robot device.ID) {
 type Shown struct {
 	Record
 	Damaged string              `json:"damaged,omitempty"` // damage of the file, with advice; a damaged image is not offered
-	Robots  map[device.ID]Trial `json:"robots"`            // the robots that the image was offered to
+	Robots  map[device.ID]Trial `json:"robots"`            // the robots that the image was offered to or chosen for
 }
 
 // List returns the catalogue, the newest image first.
@@ -238,8 +240,8 @@ func (f *Firmware) describe(r Record) Shown {
 
 // Plan sets the rollout of an image. A stopped rollout begins again, but not for the robots on
 // which the image has failed. A plan that only pauses or resumes the rollout changes nothing
-// else: it does not restart a stopped rollout or forget the first robots. Errors have a code and
-// a status.
+// else: it does not restart a stopped rollout or forget the first robots. Refusals have a code and
+// a status; other errors are internal.
 func (f *Firmware) Plan(sha string, plan Rollout) (Shown, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -329,7 +331,7 @@ type Update struct {
 }
 
 // Update returns the state of a robot's firmware. The latest image is the newest that the robot
-// can run, even if no rollout offers it to the robot.
+// can run, that is undamaged and that is newer than the robot's firmware, even if no rollout offers it.
 func (f *Firmware) Update(id device.ID) Update {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -355,8 +357,9 @@ func (f *Firmware) latest(u Unit) *Record {
 }
 
 // Install makes the appliance offer an image to a robot at its next check-in, regardless of
-// the rollout and of earlier failures. An empty sha means the latest image. The robot can also
-// download the image from path at once, by a tool of its firmware.
+// the rollout and of earlier failures. An empty sha means the latest image. A caller can make a
+// connected robot download the image at once, by passing path, a URL's path and query, to the robot's
+// tool self.upgrade_firmware.
 func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -366,7 +369,7 @@ func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string
 	}
 	c := f.check(sha)
 	f.mu.Unlock()
-	c.wait() // if the check takes longer, the download waits for the end of the check
+	c.wait() // waits at most checkTimeout; if the check has not ended by then, the download waits for it
 	f.mu.Lock()
 	u, sha, err := f.installable(id, sha)
 	if err != nil {

@@ -1,7 +1,8 @@
 // Package robot serves robots: their WebSocket or MQTT connection, from the handshake to the
-// hang-up. A session is one conversation with a robot: it has the robot's sound recognized, asks
-// the agent for a reply, and sends speech at the pace at which the firmware plays it. A turn is one
-// exchange of a session: an utterance or another cause, and what the robot then says. A brain, such
+// hang-up. A session is one conversation with a robot: it passes the sound of the robot's microphone
+// to a recognizer, asks the agent for a reply, and sends speech at the pace at which the firmware
+// plays it. A turn is one exchange of a session: what starts it, such as an utterance or an
+// announcement, and what the robot then says. A brain, such
 // as a language model, writes the replies of the agent; engines recognize and synthesize speech. A
 // stranger is a robot that no owner has adopted. The rest of the appliance reaches robots through Server.
 package robot
@@ -12,8 +13,8 @@ import (
 )
 
 // Server holds the sessions of all robots, and carries out the commands that other parts of the
-// appliance have for robots. It embeds three layers, and each uses only the layers that follow it:
-// links (MQTT connections), sessions (open channels) and shared (state of all sessions).
+// appliance have for robots. It has three layers, each of which embeds the next and uses only those
+// that follow it: links (MQTT connections), sessions (open channels) and shared (state of all sessions).
 type Server struct{ *links }
 
 // NewServer returns a server. Close stops it.
@@ -28,13 +29,14 @@ func (s *Server) Apply(o Options) {
 	}
 }
 
-// Prepare synthesizes the household's missing phrases in the background. Callers that expect a
-// robot to connect call it early.
+// Prepare synthesizes, in the background, the fixed phrases that are not stored yet as sound in the
+// household's voice. Sessions call it themselves; a caller that expects a robot to connect may call
+// it before.
 func (s *Server) Prepare() { s.phrases.Prepare() }
 
 // Picture returns the latest picture from a robot's camera, or false if none is stored.
 func (s *Server) Picture(id device.ID) (device.Picture, bool) { return s.vision.Picture(id) }
 
-// Status returns the latest status that a robot has reported since the appliance started, or false
-// if it has reported none.
+// Status returns the latest status that an adopted robot has reported since the server was made, or
+// false if there is none. Statuses of strangers are not stored.
 func (s *Server) Status(id device.ID) (event.RobotStatus, bool) { return s.statuses.lookup(id) }

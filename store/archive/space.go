@@ -9,11 +9,11 @@ import (
 	"perch/store"
 )
 
-// diskFault converts the error of a full disk to one for clients of the API. It returns other errors
-// unchanged.
+// diskFault converts the error of a full disk or an exhausted quota to one for clients of the API. It
+// returns other errors unchanged.
 func diskFault(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return store.NewShown("disk_full", http.StatusInsufficientStorage, "the disk of the appliance is full; free some space")
+		return store.NewShown("disk_full", http.StatusInsufficientStorage, "the disk of the appliance, or its quota, is full; free some space")
 	}
 	return err
 }

@@ -1,15 +1,16 @@
 package sphinx
 
-// Parameters of the loss. Sentences with a greater loss are rejected.
+// Parameters of the loss. A sentence is rejected if its loss is greater than its maximum, maxLoss or
+// maxAnswerLoss.
 const (
 	// maxLoss is the maximum loss of a command. In measurements with flite's voices, values from
 	// 28 to 40 gave the same results.
 	maxLoss = 36
-	// maxAnswerLoss is the maximum loss of an answer. Answers are short, and the loss of one
-	// short word that is recognized as another is small. In the measurements of
-	// answers_test.go, all values from 20 to 36 recognize "yes" equally often, and greater
-	// values recognize "no" more often. But from 23 on, hiss is recognized as "no", and more
-	// words that rhyme with "yes" are recognized as "yes".
+	// maxAnswerLoss is the maximum loss of an answer. It is lower than maxLoss, because answers are
+	// short, and the loss is small if one short word is mistaken for another. In the measurements of
+	// answers_test.go, "yes" is recognized equally often with all values from 20 to 36, and "no" more
+	// often the greater the value is. But from 23 on, hiss is recognized as "no", and more words that
+	// rhyme with "yes" are recognized as "yes".
 	maxAnswerLoss = 22
 	// worstWeight is the weight of the loss of the worst part of a sentence. It serves to
 	// reject sentences that fit well except for one word.
@@ -19,9 +20,11 @@ const (
 // silence is the library's word for silence.
 const silence = "<sil>"
 
-// loss returns how much worse the words of a sentence fit a sound than phones fit it: the
-// average loss per frame of speech, plus the weighted loss of the worst part. It uses only
-// acoustic scores, so it does not depend on the size of the grammar.
+// loss returns how much worse the words of a sentence fit a sound than the best sequence of phones
+// (speech sounds in any order) does. The loss of a frame is the difference of the two scores. The
+// result is the sum over all frames divided by the number of frames of speech, plus the weighted sum
+// over the worst part, which is the run of frames with the greatest sum. Only acoustic scores are
+// used, so the result does not depend on the size of the grammar.
 //
 // The worst part detects utterances that only begin like a sentence of the grammar: in "what
 // do you think about football" three words fit, and the rest is matched to silence.
@@ -43,7 +46,7 @@ func loss(words, phones []span) float64 {
 func frameScores(spans []span) (scores []float64, speech int) {
 	for _, s := range spans {
 		n := s.last - s.first + 1
-		// The library returns the end of a rule as a word without frames.
+		// The library returns the end of a rule as the word (NULL), which has no sound.
 		if s.word == "(NULL)" || n <= 0 {
 			continue
 		}

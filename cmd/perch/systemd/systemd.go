@@ -18,7 +18,7 @@ type Manager struct {
 	log    *slog.Logger
 }
 
-// New returns a Manager for the service manager that the variable NOTIFY_SOCKET names.
+// New returns a Manager for the service manager whose socket the environment variable NOTIFY_SOCKET names.
 func New(log *slog.Logger) Manager {
 	return Manager{func(state string) error {
 		_, err := daemon.SdNotify(false, state)
@@ -40,12 +40,12 @@ func (m Manager) report(state string) {
 }
 
 // Watchdog calls alive until ctx ends, and notifies the watchdog of the service manager each time that
-// alive returns nil. It calls alive every third of the watchdog's interval, with a timeout of two thirds,
-// so that the service is not restarted on a slow machine.
+// alive returns nil. It calls alive every third of the watchdog's interval, and gives it up to two thirds
+// of the interval to return: on a slow machine, a late answer still reaches the service manager in time.
 func (m Manager) Watchdog(ctx context.Context, alive func(context.Context) error) {
 	interval, err := daemon.SdWatchdogEnabled(false)
 	if err != nil || interval <= 0 {
-		return // the unit has no watchdog
+		return // the service manager expects no notifications from this process, or its variables are invalid
 	}
 	every := time.NewTicker(interval / 3)
 	defer every.Stop()
@@ -57,7 +57,7 @@ func (m Manager) Watchdog(ctx context.Context, alive func(context.Context) error
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			m.log.Error("a part does not respond; the service manager will restart perch if this continues", "err", err)
+			m.log.Error("a part of perch does not respond; the service manager will restart perch if this continues", "err", err)
 		default:
 			m.report(daemon.SdNotifyWatchdog)
 		}
@@ -70,7 +70,8 @@ func (m Manager) Watchdog(ctx context.Context, alive func(context.Context) error
 }
 
 // Await calls f and waits until f returns. If ctx ends first, the result is an error that says that
-// name hangs. The goroutine of f is then leaked, but the service manager is about to end the program.
+// name hangs. The goroutine of f then remains until f returns; if f never returns, the service manager
+// ends the program after a few missed notifications.
 func Await(ctx context.Context, name string, f func()) error {
 	done := make(chan struct{})
 	go func() { f(); close(done) }()
