@@ -37,7 +37,8 @@ func (m Model) Size() (size int64) {
 	return size
 }
 
-// Catalogue returns the models that can be downloaded. Each was run with the version of sherpa-onnx that Perch uses.
+// Catalogue returns the models that can be downloaded. All but en_GB-alan-medium were run with the version of
+// sherpa-onnx that Perch uses.
 func Catalogue() []Model {
 	return []Model{
 		moonshineBase(),
