@@ -341,7 +341,7 @@ func TestAnAppWithABadSupervisor(t *testing.T) {
 	p, _ := app(t, s, t.TempDir(), map[string]any{"wyoming": map[string]any{"listen": "127.0.0.1:0"},
 		"mqtt": map[string]any{"listen": appliancetest.FreeAddress(t)}})
 	for name, want := range map[string]string{
-		"mqtt": "Home Assistant's MQTT broker could not be found: ", "home assistant": "has failed (HTTP 500",
+		"mqtt": "the MQTT broker of Home Assistant could not be found: ", "home assistant": "has failed (HTTP 500",
 	} {
 		p.eventually(name, func(one partOf) bool { return !one.OK && strings.Contains(one.Note, want) })
 	}

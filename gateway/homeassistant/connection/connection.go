@@ -129,7 +129,7 @@ func (c *Connection) askingDialer(o Options, embedded func(context.Context, Sess
 		}
 		address, user, password, err := o.FindBroker(ctx)
 		if err != nil {
-			return nil, cmp.Or(ctx.Err(), fmt.Errorf("Home Assistant's MQTT broker could not be found: %w", err))
+			return nil, cmp.Or(ctx.Err(), fmt.Errorf("the MQTT broker of Home Assistant could not be found: %w", err))
 		}
 		if address == "" {
 			started = true
