@@ -80,7 +80,7 @@ func check(ctx context.Context, address string, list []models.Installed, out io.
 		if m.Job != models.Speaks {
 			continue
 		}
-		said, took, err := say(ctx, address, m)
+		said, took, err := synthesize(ctx, address, m)
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", m.Name, err))
 			continue
@@ -104,8 +104,8 @@ func check(ctx context.Context, address string, list []models.Installed, out io.
 	return failed
 }
 
-// say returns the sentences as a voice says them, at voice.SpeakerRate, and how long it took.
-func say(ctx context.Context, address string, m models.Installed) (said [][]int16, took time.Duration, err error) {
+// synthesize returns the sentences as a voice says them, at voice.SpeakerRate, and how long it took.
+func synthesize(ctx context.Context, address string, m models.Installed) (said [][]int16, took time.Duration, err error) {
 	engine, err := wyoming.New(wyoming.Options{Address: address, Voice: m.Name, AnswerWithin: checkTimeout})
 	if err != nil {
 		return nil, 0, err

@@ -40,7 +40,7 @@ func enginesCommand() *cobra.Command {
 	return flags.registerThreads(c)
 }
 
-// serveEngines serves the models in the folder until ctx ends. It serves at once, and loads the models meanwhile.
+// serveEngines serves the models in the folder until ctx ends. It serves at once, and loads the models in the background.
 func serveEngines(ctx context.Context, flags modelFlags, without []string, l net.Listener, loading io.Writer, log *slog.Logger) error {
 	list, err := flags.models().List()
 	if err != nil {
@@ -174,14 +174,14 @@ func espeakData() (string, error) {
 
 // recognizer is a model that is loaded by the first call.
 type recognizer struct {
-	detects func() (*sherpa.Detector, error) // the detector is nil if there is none
+	detects func() (*sherpa.Detector, error) // returns nil if no detector is installed
 	loaded  func() (*sherpa.Recognizer, error)
 }
 
 // Name implements voice.Recognizer.
 func (recognizer) Name() string { return "sherpa" }
 
-// Recognize implements voice.Recognizer. It refuses an utterance in which nobody speaks.
+// Recognize implements voice.Recognizer. It refuses an utterance without speech.
 func (r recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	if d, err := r.detects(); err == nil && d != nil { // without the detector, every utterance is recognized
 		if speaks, err := d.HasSpeech(ctx, u); err != nil || !speaks {

@@ -40,7 +40,7 @@ func (f Folder) List() (list []Installed, err error) {
 	return list, nil
 }
 
-// recognize returns the model in a folder of the folder. ok is false if there is none, or if one of its files is missing or
+// recognize returns the model in the folder with a name. ok is false if there is no model, or if one of its files is missing or
 // shorter than in the catalogue.
 func (f Folder) recognize(name string) (m Installed, ok bool) {
 	dir := filepath.Join(string(f), name)

@@ -35,7 +35,7 @@ type Getter struct {
 	pause    time.Duration // before a download is continued; resumePause if 0
 }
 
-// Get downloads the files of a model that are not in the folder yet, and continues those that were cut off. It puts a file in
+// Get downloads the files of a model that are not in the folder yet, and continues downloads that were cut off. It puts a file in
 // its place only if the file is the one of the catalogue.
 func (g Getter) Get(ctx context.Context, m Model) error {
 	dir := filepath.Join(string(g.Folder), m.Name)
