@@ -82,9 +82,7 @@ func TestEveryClientSeesTheSameTurn(t *testing.T) {
 	}
 	for _, event := range []string{"listening_started", "heard", "thinking_started", "tool_status", "emotion", "speaking_started", "said",
 		"turn_ended"} {
-		if !slices.Contains(owner.Lines(), "event: "+event) {
-			t.Errorf("the owner's feed has no %s", event)
-		}
+		h.Eventually("the owner's feed has "+event, func() bool { return slices.Contains(owner.Lines(), "event: "+event) })
 	}
 }
 
