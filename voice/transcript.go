@@ -110,3 +110,24 @@ func (u *Utterance) maybeSilent() bool {
 	}
 	return time.Duration(voiced)*FrameDuration < shortSpeech
 }
+
+// WordErrors returns how many words have to be replaced, inserted or removed to make what a recognizer has heard of what
+// was said: the Levenshtein distance in words.
+func WordErrors(said, heard []string) int {
+	row := make([]int, len(heard)+1)
+	for i := range row {
+		row[i] = i
+	}
+	for i, s := range said {
+		before := row[0]
+		row[0] = i + 1
+		for j, h := range heard {
+			changed := before
+			if s != h {
+				changed++
+			}
+			before, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, changed)
+		}
+	}
+	return row[len(heard)]
+}

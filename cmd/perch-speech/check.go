@@ -153,7 +153,7 @@ func write(ctx context.Context, address string, r, speaker models.Installed, sai
 		if err != nil {
 			return err
 		}
-		wrong += wordErrors(wordsOf(text), wordsOf(written))
+		wrong += voice.WordErrors(wordsOf(text), wordsOf(written))
 		words += len(wordsOf(text))
 	}
 	fmt.Fprintf(out, "%s hears %s: %d of %d words wrong (%.1f %%), %s\n", r.Name, speaker.Name, wrong, words,
@@ -177,24 +177,4 @@ func pace(took, sound time.Duration) string {
 // wordsOf returns the words of a text in lower case.
 func wordsOf(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\'' })
-}
-
-// wordErrors returns how many words have to be replaced, inserted or removed: the Levenshtein distance.
-func wordErrors(said, written []string) int {
-	row := make([]int, len(written)+1)
-	for i := range row {
-		row[i] = i
-	}
-	for i, s := range said {
-		before := row[0]
-		row[0] = i + 1
-		for j, w := range written {
-			changed := before
-			if s != w {
-				changed++
-			}
-			before, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, changed)
-		}
-	}
-	return row[len(written)]
 }

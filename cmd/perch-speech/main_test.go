@@ -21,6 +21,7 @@ import (
 	"perch/cmd/perch-speech/models"
 	"perch/command/commandtest"
 	"perch/must"
+	"perch/voice"
 	wire "perch/voice/wyoming"
 )
 
@@ -196,7 +197,7 @@ func TestWordErrors(t *testing.T) {
 	for written, want := range map[string]int{
 		"What time is it in Tokyo?": 0, "what time is it, in tokyo": 0, "What time is in Tokyo": 1, "What time is it in Kyoto, now?": 2, "": 6,
 	} {
-		if got := wordErrors(wordsOf("What time is it in Tokyo?"), wordsOf(written)); got != want {
+		if got := voice.WordErrors(wordsOf("What time is it in Tokyo?"), wordsOf(written)); got != want {
 			t.Errorf("%q has %d wrong words, want %d", written, got, want)
 		}
 	}

@@ -52,7 +52,7 @@ func TestRealModels(t *testing.T) {
 	}
 	written, err := write(begin())
 	must.Succeed(t, err)
-	if wrong := wordErrors(wordsOf(text), wordsOf(written)); wrong > 1 {
+	if wrong := voice.WordErrors(wordsOf(text), wordsOf(written)); wrong > 1 {
 		t.Errorf("%d words are wrong", wrong)
 	}
 

@@ -113,26 +113,6 @@ func asARobotSendsIt(t testing.TB, voiceName, text string) *voice.Utterance {
 	return u
 }
 
-// wordErrors is the number of words to replace, to insert or to remove.
-func wordErrors(said, understood []string) int {
-	row := make([]int, len(understood)+1)
-	for i := range row {
-		row[i] = i
-	}
-	for i, s := range said {
-		before := row[0]
-		row[0] = i + 1
-		for j, u := range understood {
-			changed := before
-			if s != u {
-				changed++
-			}
-			before, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, changed)
-		}
-	}
-	return row[len(understood)]
-}
-
 // TestWhatIsUnderstood measures the embedded recognizer on the reflex brain's
 // own sentences, in voices of three programs, and on what is none of them. Every voice
 // but espeak-ng's has to be understood: what only that says clearly is no result.
@@ -158,7 +138,7 @@ func TestWhatIsUnderstood(t *testing.T) {
 				mu.Lock()
 				command := slices.Contains(commandsSpoken, text)
 				if said := strings.Fields(text); command {
-					errors[name], words[name] = errors[name]+wordErrors(said, strings.Fields(got.Text)), words[name]+len(said)
+					errors[name], words[name] = errors[name]+voice.WordErrors(said, strings.Fields(got.Text)), words[name]+len(said)
 				}
 				switch {
 				case command && got.Text == text:
