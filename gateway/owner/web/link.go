@@ -13,7 +13,8 @@ type Link struct {
 // makeLink makes a one-time link. The code is in the fragment of the URL, which browsers neither send to a server nor
 // write to a log.
 func (s *Server) makeLink() (Link, error) {
-	code, typed, until := s.newLink()
+	typed := sixDigits()
+	code, until := s.newLink(typed)
 	l := Link{Code: typed, Until: until.UTC().Truncate(time.Second)}
 	for _, address := range append(s.o.Addresses(), s.o.LocalURL()) {
 		l.URLs = append(l.URLs, address+"/#/in/"+code)
@@ -23,9 +24,10 @@ func (s *Server) makeLink() (Link, error) {
 	return l, err
 }
 
-// LocalLink makes a link that logs in a browser on this machine once, within ten minutes.
+// LocalLink makes a link that logs in a browser on this machine once, within ten minutes. It has no digits to type, which
+// a stranger on the network could guess.
 func (s *Server) LocalLink() string {
-	code, _, _ := s.newLink()
+	code, _ := s.newLink("")
 	return s.o.LocalURL() + "/#/in/" + code
 }
 

@@ -301,18 +301,22 @@ func (l link) isTyped(code string) bool {
 	return l.typed != "" && time.Since(l.made) < codeLifetime && subtle.ConstantTimeCompare([]byte(l.typed), []byte(code)) == 1
 }
 
-// newLink adds a link. It returns the code of the link, the six digits to type instead, and the wall clock time when the
-// link expires.
-func (s *Server) newLink() (code, typed string, until time.Time) {
+// newLink adds a link that is opened, and, if typed is not empty, whose six digits can be typed instead. It returns the
+// code of the link, and the wall clock time when the link expires.
+func (s *Server) newLink(typed string) (code string, until time.Time) {
 	random := make([]byte, 15)
 	rand.Read(random) //nolint:errcheck // never fails, by its documentation
 	code = base32.StdEncoding.EncodeToString(random)
-	digits, _ := rand.Int(rand.Reader, big.NewInt(1_000_000)) // never fails either
-	typed = fmt.Sprintf("%06d", digits)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.links = append(s.links[max(0, len(s.links)-maxLinks+1):], link{hash: sha256.Sum256([]byte(code)), typed: typed, made: time.Now()})
-	return code, typed, s.o.Now().Add(linkLifetime)
+	return code, s.o.Now().Add(linkLifetime)
+}
+
+// sixDigits returns random digits for newLink.
+func sixDigits() string {
+	digits, _ := rand.Int(rand.Reader, big.NewInt(1_000_000)) // never fails, by its documentation
+	return fmt.Sprintf("%06d", digits)
 }
 
 // redeem reports whether a code is valid, and makes it invalid. After maxTries wrong codes the six digits
@@ -353,7 +357,8 @@ func (s *Server) sayCode(ctx context.Context) error {
 		return &httpserver.Fault{Word: "code_said", HTTP: http.StatusTooManyRequests,
 			Sentence: fmt.Sprintf("a robot has said a code just now; it says another one in %d seconds", int(wait.Seconds())+1)}
 	}
-	code, typed, _ := s.newLink()
+	typed := sixDigits()
+	code, _ := s.newLink(typed)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout) // a client that disconnects must not end the try, or the next client could begin another
 	defer cancel()
 	if err := s.o.Robots.SayCode(ctx, typed); err != nil {

@@ -61,6 +61,7 @@ func (e *epochs) keep(epoch string) error {
 // server serves the page, the owner's addresses behind it, and a stream.
 type server struct {
 	*httptest.Server
+	web *web.Server
 	t   *testing.T
 	now time.Time
 
@@ -100,7 +101,7 @@ func serve(t *testing.T, kept *epochs, token string, ingress ...netip.Addr) *ser
 	owned := e.Group("", httpserver.Guard(web.OrOwner(owner.Check)))
 	d.OwnerRoutes(owned)
 	serveOwned(owned)
-	s.Server = httptest.NewServer(e)
+	s.Server, s.web = httptest.NewServer(e), d
 	t.Cleanup(s.Close)
 	return s
 }
@@ -410,6 +411,23 @@ func TestWrongDigitsLeaveTheLink(t *testing.T) {
 		_, code, _ := strings.Cut(l.URLs[0], "#/in/")
 		if got := s.typeIn(code); got != http.StatusNoContent {
 			t.Errorf("the link: %d", got)
+		}
+	})
+}
+
+// TestStrangersCannotGuessTheLinkAtATerminal: the link that is printed at a start has no digits, and is opened once.
+func TestStrangersCannotGuessTheLinkAtATerminal(t *testing.T) {
+	s := serve(t, &epochs{}, adminToken)
+	synctest.Test(t, func(t *testing.T) {
+		_, code, _ := strings.Cut(s.web.LocalLink(), "#/in/")
+		if n := s.web.TypedCodes(); n != 0 {
+			t.Errorf("%d codes of six digits let in", n)
+		}
+		s.mistypes("", 5)
+		for _, want := range []int{http.StatusNoContent, http.StatusUnauthorized} {
+			if got := s.typeIn(code); got != want {
+				t.Errorf("the link: %d, want %d", got, want)
+			}
 		}
 	})
 }
