@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -190,6 +191,14 @@ func TestKilledEnginesAreStartedAgain(t *testing.T) {
 			t.Fatalf("the processes are %v", pids)
 		}
 		must.Succeed(t, syscall.Kill(pids[0], syscall.SIGKILL))
+	}
+}
+
+// TestOnlyThisMachineIsServedByDefault, because the protocol has no password.
+func TestOnlyThisMachineIsServedByDefault(t *testing.T) {
+	address, err := netip.ParseAddrPort(serveCommand().Flag("listen").DefValue)
+	if err != nil || !address.Addr().IsLoopback() {
+		t.Errorf("serve listens at %v, %v", address, err)
 	}
 }
 
