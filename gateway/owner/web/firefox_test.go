@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,10 +22,20 @@ import (
 // firefox is a page that is open in Firefox, driven by WebDriver BiDi. What it does not come to within patience fails the
 // test, and so does an error in its console.
 type firefox struct {
-	t      *testing.T
-	socket *websocket.Conn
-	page   string // the browsing context
-	last   int    // the number of the last command
+	t       *testing.T
+	socket  *websocket.Conn
+	answers <-chan message // what Firefox sends; closed with the connection
+	page    string         // the browsing context
+	last    int            // the number of the last command
+}
+
+// message is an answer to a command, or an event.
+type message struct {
+	ID             int
+	Result         json.RawMessage
+	Error, Message string
+	Method         string
+	Params         struct{ Level, Text string }
 }
 
 // listening is what Firefox says once it can be driven.
@@ -77,8 +88,23 @@ func startFirefox(t *testing.T, authority string) *firefox {
 		socket, answer, err := websocket.DefaultDialer.DialContext(t.Context(), at+"/session", nil)
 		must.Succeed(t, err)
 		_ = answer.Body.Close()
-		f.socket = socket
-		t.Cleanup(func() { _ = socket.Close() })
+		answers := make(chan message)
+		f.socket, f.answers = socket, answers
+		var reading sync.WaitGroup
+		reading.Go(func() {
+			defer close(answers)
+			for m := (message{}); socket.ReadJSON(&m) == nil; m = (message{}) {
+				select {
+				case answers <- m:
+				case <-t.Context().Done():
+					return
+				}
+			}
+		})
+		t.Cleanup(func() {
+			_ = socket.Close()
+			reading.Wait()
+		})
 	case <-ended:
 		t.Fatal("Firefox has ended")
 	case <-time.After(time.Minute):
@@ -95,30 +121,37 @@ func startFirefox(t *testing.T, authority string) *firefox {
 	return f
 }
 
-// call sends a command and returns its result. Meanwhile it hears what the page's console says.
+// call sends a command and returns its result.
 func (f *firefox) call(method string, params map[string]any) json.RawMessage {
 	f.t.Helper()
+	result, answered := f.callWithin(2*time.Minute, method, params) // the first command waits until Firefox has started
+	if !answered {
+		f.t.Fatalf("%s: Firefox does not answer", method)
+	}
+	return result
+}
+
+// callWithin is call that waits for the answer for a while only. Meanwhile it hears what the page's console says.
+func (f *firefox) callWithin(wait time.Duration, method string, params map[string]any) (result json.RawMessage, answered bool) {
+	f.t.Helper()
 	f.last++
-	deadline := time.Now().Add(2 * time.Minute) // the first command waits until Firefox has started
-	must.Succeed(f.t, f.socket.SetWriteDeadline(deadline))
 	must.Succeed(f.t, f.socket.WriteJSON(map[string]any{"id": f.last, "method": method, "params": params}))
+	late := time.After(wait)
 	for {
-		var m struct {
-			ID             int
-			Result         json.RawMessage
-			Error, Message string
-			Method         string
-			Params         struct{ Level, Text string }
-		}
-		must.Succeed(f.t, f.socket.SetReadDeadline(deadline))
-		must.Succeed(f.t, f.socket.ReadJSON(&m))
-		switch {
-		case m.Method == "log.entryAdded" && m.Params.Level == "error":
-			f.t.Errorf("the page's console: %s", m.Params.Text)
-		case m.ID == f.last && m.Error != "":
-			f.t.Fatalf("%s: %s: %s", method, m.Error, m.Message)
-		case m.ID == f.last:
-			return m.Result
+		select {
+		case <-late:
+			return nil, false
+		case m, open := <-f.answers:
+			switch {
+			case !open:
+				f.t.Fatalf("%s: Firefox has ended", method)
+			case m.Method == "log.entryAdded" && m.Params.Level == "error":
+				f.t.Errorf("the page's console: %s", m.Params.Text)
+			case m.ID == f.last && m.Error != "":
+				f.t.Fatalf("%s: %s: %s", method, m.Error, m.Message)
+			case m.ID == f.last:
+				return m.Result, true
+			}
 		}
 	}
 }
@@ -129,12 +162,17 @@ func (f *firefox) open(url string) {
 	f.call("browsingContext.navigate", map[string]any{"context": f.page, "url": url, "wait": "complete"})
 }
 
-// evaluate returns the value of an expression in the page, awaited. known is false in a page that is being left.
+// evaluate returns the value of an expression in the page, awaited. known is false in a page that is being left: its promises
+// stay unsettled, and Firefox does not answer.
 func (f *firefox) evaluate(expression string, into any) (known bool) {
 	f.t.Helper()
 	var answer struct{ Result struct{ Value string } }
-	must.Succeed(f.t, json.Unmarshal(f.call("script.evaluate", map[string]any{"target": map[string]string{"context": f.page}, "awaitPromise": true,
-		"expression": "(async () => globalThis.see ? JSON.stringify(await (" + expression + ")) : '')()"}), &answer))
+	result, answered := f.callWithin(10*time.Second, "script.evaluate", map[string]any{"target": map[string]string{"context": f.page}, "awaitPromise": true,
+		"expression": "(async () => globalThis.see ? JSON.stringify(await (" + expression + ")) : '')()"})
+	if !answered {
+		return false
+	}
+	must.Succeed(f.t, json.Unmarshal(result, &answer))
 	if answer.Result.Value == "" {
 		return false
 	}
