@@ -12,33 +12,44 @@ type Words = First & Rest;
 // language without one of the English texts does not compile.
 const chunks = {
   en: {
+    name: "English",
     first: () => import("../../../../../../language/en/home.json", { with: { type: "json" } }),
     rest: () => import("../../../../../../language/en/page.json", { with: { type: "json" } }),
   },
   de: {
+    name: "Deutsch",
     first: () => import("../../../../../../language/de/home.json", { with: { type: "json" } }),
     rest: () => import("../../../../../../language/de/page.json", { with: { type: "json" } }),
   },
   ja: {
+    name: "日本語",
     first: () => import("../../../../../../language/ja/home.json", { with: { type: "json" } }),
     rest: () => import("../../../../../../language/ja/page.json", { with: { type: "json" } }),
   },
   "zh-Hans": {
+    name: "简体中文",
     first: () => import("../../../../../../language/zh-Hans/home.json", { with: { type: "json" } }),
     rest: () => import("../../../../../../language/zh-Hans/page.json", { with: { type: "json" } }),
   },
   es: {
+    name: "Español",
     first: () => import("../../../../../../language/es/home.json", { with: { type: "json" } }),
     rest: () => import("../../../../../../language/es/page.json", { with: { type: "json" } }),
   },
   fr: {
+    name: "Français",
     first: () => import("../../../../../../language/fr/home.json", { with: { type: "json" } }),
     rest: () => import("../../../../../../language/fr/page.json", { with: { type: "json" } }),
   },
-} satisfies Record<string, { first: () => Promise<{ default: First }>; rest: () => Promise<{ default: Rest }> }>;
+} satisfies Record<string, { name: string; first: () => Promise<{ default: First }>; rest: () => Promise<{ default: Rest }> }>;
 
 export type Language = keyof typeof chunks;
 export const languages = Object.keys(chunks) as readonly Language[];
+
+// ownName returns the name of a language in that language. Intl takes some ms for each.
+export function ownName(l: Language): string {
+  return chunks[l].name;
+}
 
 // languageChanged is the name of an event of languageTarget.
 export const languageChanged = "language";

@@ -12,7 +12,7 @@ import { ask, base, type Dialog } from "../lib/ui.js";
 import { Spoken, locked, type View } from "../lib/view.js";
 import { theme, setTheme, type Theme } from "../lib/theme.js";
 import { wants } from "../lib/wants.js";
-import { allWords, catalogue, language, languages, setLanguage, type Language } from "../lib/words.js";
+import { allWords, catalogue, language, languages, ownName, setLanguage, type Language } from "../lib/words.js";
 import { sessionChanged, type Session } from "./login.js";
 import { styles } from "./shell.styles.js";
 
@@ -48,24 +48,19 @@ function plain(part: string): string {
   }
 }
 
-// nameIn returns the name of a language in that language, with a capital letter.
-function nameIn(l: Language): string {
-  const name = new Intl.DisplayNames(l, { type: "language" }).of(l) ?? l;
-  return name.slice(0, 1).toLocaleUpperCase(l) + name.slice(1);
-}
-
 function linkTo(name: string): string {
   return name === "home" ? "#/" : `#/${name}`;
 }
 
 export class Shell extends Spoken {
-  static properties = { session: { state: true }, link: { state: true }, updated_: { state: true }, at: { state: true }, starting: { state: true } };
+  static properties = { session: { state: true }, link: { state: true }, updated_: { state: true }, at: { state: true }, starting: { state: true }, menu: { state: true } };
   declare routes: Record<string, Route>;
   declare session: Session | undefined;
   declare link: "fine" | "lost" | "mended";
   declare updated_: boolean; // the server was updated since the page was loaded
   declare at: string; // name of the view
   declare starting: boolean;
+  declare menu: boolean; // the menu was opened once
   private opened = 0;
   private title_ = "";
   private readonly count = () => {
@@ -233,7 +228,7 @@ export class Shell extends Spoken {
   private choices() {
     return html`<div class="choices">
       <label>${say("language")}<select data-test="language" @change=${this.speak}>
-        ${languages.map((l) => html`<option value=${l} lang=${l} ?selected=${l === language()}>${nameIn(l)}</option>`)}</select></label>
+        ${languages.map((l) => html`<option value=${l} lang=${l} ?selected=${l === language()}>${ownName(l)}</option>`)}</select></label>
       <label>${say("theme")}<select data-test="theme" @change=${(e: Event) => setTheme((e.target as HTMLSelectElement).value as Theme)}>
         ${(["auto", "light", "dark"] as const).map((t) => html`<option value=${t} ?selected=${t === theme()}>${say(t)}</option>`)}</select></label>
       ${this.session?.in && canAlert() ? html`<p-field inline label=${say("alerts")}><input type="checkbox" class="switch" data-test="alerts" .checked=${alerts()}
@@ -284,12 +279,18 @@ export class Shell extends Spoken {
       ${this.updated_ ? html`<p>${say("updated")} <p-button @click=${() => location.reload()}>${say("reload")}</p-button></p>` : nothing}</div>`;
   }
 
-  // narrow renders the bar for phones, and the menu of its last button.
+  // narrow renders the bar for phones, and the menu of its last button once it was opened: it is as large as the page around it.
   private narrow() {
     const dialog = () => this.renderRoot.querySelector<Dialog>("p-dialog");
+    const open = async () => {
+      this.menu = true;
+      await this.updateComplete;
+      dialog()?.setAttribute("open", "");
+    };
     return html`<nav class="bar" aria-label=${say("menu")}>${bar.map((v) => this.item(v))}
-        <button type="button" data-test="menu" aria-haspopup="dialog" @click=${() => dialog()?.setAttribute("open", "")}>${icon("menu")}<span>${say("more")}</span></button></nav>
-      <p-dialog heading=${say("menu")}><nav class="all" aria-label=${say("views")} @click=${() => dialog()?.removeAttribute("open")}>${this.list()}</nav>${this.choices()}
+        <button type="button" data-test="menu" aria-haspopup="dialog" @click=${open}>${icon("menu")}<span>${say("more")}</span></button></nav>
+      <p-dialog heading=${say("menu")}>${this.menu
+        ? html`<nav class="all" aria-label=${say("views")} @click=${() => dialog()?.removeAttribute("open")}>${this.list()}</nav>${this.choices()}` : nothing}
         <p-button slot="actions" @click=${() => dialog()?.removeAttribute("open")}>${say("close")}</p-button></p-dialog>`;
   }
 }
