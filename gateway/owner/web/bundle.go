@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -19,8 +20,9 @@ var dist embed.FS
 
 // bundle holds the files that the pages load.
 type bundle struct {
-	entries map[string]string // name of the script of each page, such as "app-ABC.js"; key: name of the page, such as "app"
-	files   map[string]file   // key: name of the file
+	entries map[string]string   // name of the script of each page, such as "app-ABC.js"; key: name of the page, such as "app"
+	imports map[string][]string // names of the scripts that the first view of each page needs besides; key as in entries
+	files   map[string]file     // key: name of the file
 }
 
 // file is an embedded file of the bundle, compressed with gzip.
@@ -30,9 +32,29 @@ type file struct {
 	hashed bool   // the name contains a hash of the content, so a file with this name never changes
 }
 
+// output is a script of the bundle in esbuild's metafile.
+type output struct {
+	EntryPoint string
+	Imports    []struct {
+		Path, Kind string
+		External   bool
+	}
+}
+
+// needs returns the names of the scripts that run before this one. esbuild lists the imports of imports, too.
+func (o output) needs() []string {
+	var names []string
+	for _, i := range o.Imports {
+		if i.Kind == "import-statement" && !i.External {
+			names = append(names, path.Base(i.Path))
+		}
+	}
+	return names
+}
+
 // openBundle reads the embedded bundle. It returns an empty bundle in a program that was built without one.
 func openBundle() (bundle, error) {
-	b := bundle{map[string]string{}, map[string]file{}}
+	b := bundle{map[string]string{}, map[string][]string{}, map[string]file{}}
 	text, err := dist.ReadFile("dist/files.json")
 	if errors.Is(err, fs.ErrNotExist) {
 		return b, nil
@@ -41,9 +63,7 @@ func openBundle() (bundle, error) {
 		return b, err
 	}
 	var metafile struct {
-		Outputs map[string]struct {
-			EntryPoint string `json:"entryPoint"`
-		} `json:"outputs"`
+		Outputs map[string]output `json:"outputs"`
 	}
 	if err := json.Unmarshal(text, &metafile); err != nil {
 		return b, fmt.Errorf("read the bundle: %w", err)
@@ -55,7 +75,16 @@ func openBundle() (bundle, error) {
 		// The scripts of the pages are directly in src. For esbuild, scripts that a page imports on demand are entry
 		// points too, but they are in subfolders of src.
 		if strings.HasSuffix(out, ".js") && path.Dir(o.EntryPoint) == "src" {
-			b.entries[strings.TrimSuffix(path.Base(o.EntryPoint), ".ts")] = name
+			entry := strings.TrimSuffix(path.Base(o.EntryPoint), ".ts")
+			b.entries[entry] = name
+			b.imports[entry] = o.needs()
+			for _, i := range o.Imports {
+				if home := metafile.Outputs[i.Path]; home.EntryPoint == "src/views/home.ts" {
+					b.imports[entry] = append(append(b.imports[entry], path.Base(i.Path)), home.needs()...)
+				}
+			}
+			slices.Sort(b.imports[entry])
+			b.imports[entry] = slices.Compact(b.imports[entry])
 		}
 	}
 	entries, err := dist.ReadDir("dist/assets")

@@ -24,15 +24,6 @@ const (
 	mostAll   = 180 << 10 // for every view there is
 )
 
-// output is a file of the bundle, as esbuild tells of it.
-type output struct {
-	EntryPoint string
-	Imports    []struct {
-		Path, Kind string
-		External   bool
-	}
-}
-
 // TestBundleIsSmall, and nothing of it is loaded from elsewhere.
 func TestBundleIsSmall(t *testing.T) {
 	b, err := openBundle()

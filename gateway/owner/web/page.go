@@ -52,6 +52,10 @@ func (s *Server) render(p pageInfo, base string) string {
 	}
 	if bundled {
 		head += fmt.Sprintf(`<script type="module" src="assets/%s"></script>`, html.EscapeString(script))
+		for _, name := range s.bundle().imports[p.entry] {
+			head += fmt.Sprintf(`
+<link rel="modulepreload" href="assets/%s">`, html.EscapeString(name)) // a browser finds it in the script otherwise, one request later
+		}
 		body = `<noscript>Perch's page needs JavaScript.</noscript>`
 	}
 	return fmt.Sprintf(`<!doctype html>

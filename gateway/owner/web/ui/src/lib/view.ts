@@ -3,6 +3,19 @@
 // A view overrides title_ (text of the h1), load (fetches data into reactive properties) and content (renders the data
 // below the h1, after load). actions may add buttons beside the h1.
 
+// All views use this file, so that the bundler puts what it imports into one file with it. What the first view needs besides
+// is imported here for that: a browser loads a few files sooner than twenty.
+import "lit/directives/repeat.js";
+import "../face/face.js";
+import "../views/first.place.js";
+import "../views/home.words.js";
+import "../views/link.js";
+import "../views/mood.words.js";
+import "./board.js";
+import "./icons.js";
+import "./theme.js";
+import "./wants.js";
+
 import { LitElement, css, html, nothing, type CSSResultArray, type PropertyValues } from "lit";
 import { Refusal } from "./api.js";
 import { feed } from "./feed.js";
