@@ -1,5 +1,6 @@
-// Package perch_test checks the imports between packages. It parses the files, because a test
-// that asks the go command is served from the test cache and stays green.
+// Package perch_test checks which packages of the module import which other packages and libraries.
+// It parses the source files instead of running the go command: go test does not know which files a
+// command has read, and would reuse a cached result after they have changed.
 package perch_test
 
 import (
@@ -14,8 +15,9 @@ import (
 	"testing"
 )
 
-// floors lists the packages from the ground up. A package imports only what is on lower floors;
-// a name that ends in /* stands for the folders below it that are not listed themselves.
+// floors lists the packages of the module in layers, the lowest layer first; spaces separate the packages of
+// a layer. A package may import only packages of lower layers. A name that ends in /* matches all folders
+// below, except those that are listed by their own names.
 var floors = []string{
 	"limit plain driver secret health idlememory",
 	"child language socket device device/xiaozhi voice command remote ota/espimage store/salvage packaging/* gateway/httpserver gateway/mdns gateway/robot/control",
@@ -41,8 +43,8 @@ var floors = []string{
 	".",
 }
 
-// owners are the packages that may import a library; what begins with its name is part of it. A package of ours that is named
-// here is imported by nobody else either.
+// owners maps the import path of a library, which includes all paths below it, to the only packages that may
+// import it. A key that begins with perch/ restricts the importers of a package of this module in the same way.
 var owners = map[string]string{
 	"C": "voice voice/*", "go.etcd.io/bbolt": "store store/*", "github.com/gorilla/websocket": "socket",
 	"github.com/gin-gonic/gin": "gateway/* cmd/perch/access cmd/perch/listener ota", "github.com/hraban/opus": "voice", "github.com/maxhawkins/go-webrtcvad": "voice",
@@ -90,7 +92,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// forbidden returns why a package may not import another, or nothing.
+// forbidden returns why the package in the folder dir must not import the package imported, or "" if it may.
 func forbidden(dir, imported string) string {
 	if inner, ours := strings.CutPrefix(imported, "perch/"); ours {
 		from, to := floor(dir), floor(inner)
@@ -115,7 +117,8 @@ func forbidden(dir, imported string) string {
 	return "the package does not own this library"
 }
 
-// floor returns the number of a package's floor, or -1. An exact name counts before a pattern.
+// floor returns the index of a package's layer in floors, or -1 if no layer has the package. An exact name takes
+// precedence over a pattern.
 func floor(dir string) int {
 	exact := slices.IndexFunc(floors, func(f string) bool { return slices.Contains(strings.Fields(f), dir) })
 	if exact >= 0 {

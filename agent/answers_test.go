@@ -25,7 +25,7 @@ func TestYesOrNo(t *testing.T) {
 		"no, gracias": "no", "para": "no", "espera": "no", "sí pero no": "no", "puede ser": "?", "sí la casa": "?",
 		"oui": "yes", "Oui, s’il te plaît": "yes", "d'accord": "yes", "bien sûr": "yes", "vas-y": "yes",
 		"non": "no", "non merci": "no", "ne fais pas ça": "no", "attends": "no", "oui le chat": "?", "peut-être": "?",
-		"okay, はい": "yes", "ja, 可以": "yes", "yes いいえ": "no", // of several languages
+		"okay, はい": "yes", "ja, 可以": "yes", "yes いいえ": "no", // words of two languages
 		"": "?", "what": "?", "please": "?", "the weather is fine": "?", "yes the weather": "?", "yesterday": "?", "now": "?",
 		"if you tell me what it does yes": "?", "jaguar": "?", "vielleicht": "?", "sure as hell": "?", "bitte": "?", "...": "?",
 	} {
@@ -43,7 +43,7 @@ func TestYesOrNo(t *testing.T) {
 	}
 }
 
-// TestPermission: the question whether a tool may do its work, in each language.
+// TestPermission tests the question whether a tool may run, in each language.
 func TestPermission(t *testing.T) {
 	var words language.Catalogue
 	for tag, want := range map[language.Tag]string{

@@ -13,16 +13,16 @@ import (
 	"perch/limit"
 )
 
-// Board holds the current state of each robot, which is that of its latest session, and of each
-// session without a robot. It derives the states from the events of the bus. The feeds of skins,
-// MQTT and recordings read states from a board through a Follower, so they all show the same.
+// Board holds the current state of each robot, which is the state of the robot's latest session, and
+// of each session without a robot. It derives the states from the events of the bus. The feeds of
+// skins, MQTT and the owner's page read the states through Followers, so they all show the same.
 type Board struct {
 	mu     sync.Mutex
 	states states
 }
 
-// ChatPrefix begins the session ID of each text chat. The sessions that robots open have IDs
-// without it. If the text chat is with a robot, the robot's ID follows the prefix.
+// ChatPrefix begins the session ID of each text chat. The session IDs of robots do not begin with
+// ChatPrefix. If the text chat is with a robot, the robot's ID follows the prefix.
 const ChatPrefix = "vtb_"
 
 // NewBoard returns an empty board.
@@ -73,8 +73,8 @@ type timedState struct {
 const (
 	maxStates      = 2000
 	maxIdle        = 100                // if there are this many states, all idle sessions without a robot are removed before another state is added
-	offlineExpiry  = 7 * 24 * time.Hour // a robot that has been offline for this time is removed
-	inactiveExpiry = 24 * time.Hour     // a session without a robot and without events for this time is removed
+	offlineExpiry  = 7 * 24 * time.Hour // an offline robot is removed if its latest event is this old
+	inactiveExpiry = 24 * time.Hour     // a session without a robot is removed if its latest event is this old
 	sweepInterval  = time.Minute        // time between removals of outdated states
 )
 
@@ -153,8 +153,8 @@ func (s *states) removeFunc(cond func(timedState) bool) {
 	}
 }
 
-// isOutdated reports whether the state can be removed: the robot has been offline for too
-// long, or the session has no robot and has had no event for too long.
+// isOutdated reports whether the state can be removed: its latest event is too old, and it
+// belongs to an offline robot or to no robot.
 func (s timedState) isOutdated(now time.Time) bool {
 	age := now.Sub(s.at)
 	return s.Robot == "" && age >= inactiveExpiry || s.isEvictable() && age >= offlineExpiry
@@ -198,10 +198,10 @@ func newState(id device.ID, session string) State {
 }
 
 // Follower follows the states of a board. It starts with a snapshot, and HandleEvent
-// returns the changes that each event causes. A state such as Attention ends after some time
-// without a further event; Expire returns such changes. The states of a Follower are the states after the latest event that it
-// has handled; the board may have handled more events, or fewer. A Follower is not safe for
-// concurrent use.
+// returns the changes that each event causes. Some states, such as Attention, end at a
+// certain time instead of by an event; Expire returns such changes. The states of a
+// Follower are the states after the latest event that the Follower has handled; the board
+// may have handled more events, or fewer. A Follower is not safe for concurrent use.
 //
 //	f := board.NewFollower(time.Now())
 //	// show f.States()
@@ -225,7 +225,7 @@ type Change struct {
 	// from the board again after events were lost, and nil if a state has expired or was
 	// removed.
 	By   event.Event
-	Gone bool // whether the state was removed; State is then a default state
+	Gone bool // whether the state was removed; State is then the state before the first event
 }
 
 // NewFollower returns a follower that starts with the current states.
@@ -258,11 +258,11 @@ func (f *Follower) Seq() uint64 { return f.states.seq }
 // Reader returns a reader of the events after Seq.
 func (f *Follower) Reader(bus *event.Bus) *event.Reader { return bus.ReadFrom(f.states.seq + 1) }
 
-// HandleEvent handles an event and returns the changes that it causes, in this order: the
-// expiry of the session's previous state, removed states, and the new state of the session.
-// After event.Missed it returns the removal of each state that the board no longer has, and
-// then all states of the board. It ignores events up to Seq. The result is valid until the
-// next call.
+// HandleEvent handles an event and returns the changes that the event causes, in this order:
+// the expiry of the session's previous state, removed states, and the new state of the
+// session. An event.Mood causes no change. For event.Missed, HandleEvent returns the removal
+// of each state that the board no longer has, and then all states of the board. It ignores
+// all other events up to Seq. The result is valid until the next call of HandleEvent or Expire.
 func (f *Follower) HandleEvent(e event.Envelope) []Change {
 	f.changes = f.changes[:0]
 	if _, ok := e.Event.(event.Missed); ok {
@@ -319,13 +319,13 @@ func (f *Follower) schedule(s State, now time.Time) {
 	}
 }
 
-// NextExpiry returns when the next state expires, or the zero time.
+// NextExpiry returns when the next state expires, or the zero time if no state expires.
 func (f *Follower) NextExpiry() time.Time {
 	return f.due[limit.First(f.due, time.Time.Compare)]
 }
 
-// Expire returns a change for each state that has expired by now and was not returned yet.
-// The result is valid until the next call.
+// Expire returns a change for each state that has expired by now, unless HandleEvent or Expire
+// has already returned the change. The result is valid until the next call.
 func (f *Follower) Expire(now time.Time) []Change {
 	f.changes = f.changes[:0]
 	for key := range f.due {

@@ -10,7 +10,7 @@ import (
 // their emoji differ.
 type Emotion struct {
 	Name  string `json:"name"`  // the firmware's name of the face
-	Emoji string `json:"emoji"` // the emoji that stands for the face in a reply
+	Emoji string `json:"emoji"` // the emoji with which a reply selects the face
 }
 
 // Faces that the code refers to by name.
@@ -20,7 +20,8 @@ var (
 	// Sleepy means good night. A Stack-chan that shows this face keeps it until it is
 	// restarted, so Emotion.On never returns it for a Stack-chan.
 	Sleepy = Emotion{"sleepy", "😴"}
-	// Doubtful is a face that only the Stack-chan has. Replies cannot select it.
+	// Doubtful is a face that only the Stack-chan has. Replies cannot select it, but
+	// Emotion.On returns it for some faces.
 	Doubtful = Emotion{"doubtful", "🤨"}
 )
 
@@ -43,8 +44,8 @@ func OfferedEmotions() []Emotion {
 	}
 }
 
-// emotionAliases maps more emoji to names of the 21 faces: emoji that models often write,
-// and emoji in the firmware's list.
+// emotionAliases maps further emoji to the names of the 21 faces: emoji that models often
+// write, and those of the firmware's list that differ from the emoji of Emotions.
 func emotionAliases() map[string]string {
 	return map[string]string{
 		"🙂": "happy", "😀": "happy", "😃": "happy", "😄": "happy", "😁": "happy", "☺": "happy",
@@ -111,8 +112,8 @@ func withoutEmoji(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// IsEmoji reports whether r is a pictograph or arrow, a character that joins pictographs or
-// changes their colour, or an invalid character.
+// IsEmoji reports whether r is a pictograph, symbol or arrow, a character that joins or
+// modifies pictographs, a zero-width space, a byte order mark, or utf8.RuneError.
 func IsEmoji(r rune) bool {
 	return r >= 0x1F000 && r <= 0x1FAFF || r >= 0x2600 && r <= 0x27BF || r >= 0x2190 && r <= 0x21FF || r >= 0x2300 && r <= 0x23FF ||
 		r >= 0x2B00 && r <= 0x2BFF || r >= 0xE0020 && r <= 0xE007F || r == 0x200B || r == 0x200D ||
@@ -126,7 +127,7 @@ func IsEmoji(r rune) bool {
 func (e Emotion) On(board string) Emotion {
 	switch {
 	case isStackChan(board):
-		// Names that are not among the 21 faces, such as icons, become neutral.
+		// Names other than Doubtful and the 21 faces, such as icons, become neutral.
 		e.Name = StockWords().Word(VocabularyStackChan, e.Name)
 	case e.Name == Doubtful.Name:
 		e.Name = "thinking"

@@ -78,7 +78,7 @@ func TestWhatABoardCanShow(t *testing.T) {
 	}
 	for name, want := range map[string]string{"thinking": "doubtful", "confused": "doubtful", "embarrassed": "doubtful", "shocked": "doubtful",
 		"loving": "happy", "relaxed": "happy", "funny": "laughing", "doubtful": "doubtful", "cloud_off": "neutral",
-		"sleepy": "neutral"} { // for good night is sent as it is, and nothing else may put it to sleep for good
+		"sleepy": "neutral"} { // see Emotion.On
 		for _, board := range []string{stackChan, "StackChan", "M5Stack-Stack-Chan-v2"} {
 			if on := (agent.Emotion{Name: name, Emoji: "x"}).On(board); on != (agent.Emotion{Name: want, Emoji: "x"}) {
 				t.Errorf("%s is %v on %s, want %s", name, on, board, want)
@@ -105,7 +105,7 @@ func TestOneReplyForEachChangeOfFace(t *testing.T) {
 	}
 }
 
-// emotions lists what of says of the published emotions.
+// emotions returns the results of the function of for the published emotions, separated by spaces.
 func emotions(p *published, of func(event.Emotion) string) string {
 	var all []string
 	for _, e := range p.events {
@@ -116,8 +116,8 @@ func emotions(p *published, of func(event.Emotion) string) string {
 	return strings.Join(all, " ")
 }
 
-// TestAnotherTagForTheSameFace: skins get the new tag; a robot shows the face
-// already.
+// TestAnotherTagForTheSameFace tests that a new tag for the current face is published, and
+// passed on only in a turn without a robot.
 func TestAnotherTagForTheSameFace(t *testing.T) {
 	happy := agent.Emotion{Name: "happy", Emoji: "😊"}
 	b := &brain{name: "here", replies: []agent.Reply{agent.Felt{Emotion: happy, Tag: "joy"}, agent.Felt{Emotion: happy, Tag: "joy"},

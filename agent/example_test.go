@@ -8,8 +8,8 @@ import (
 	"perch/event"
 )
 
-// The events of a session give what its agent shows. Fold reads no clock:
-// attention passes at the time that Due returns.
+// The events of a session determine what the agent shows. Fold reads no clock: the state
+// attention ends at the time that ExpiresAt returns.
 func ExampleFold() {
 	noon := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	var s agent.State

@@ -11,7 +11,8 @@ import (
 	"perch/must"
 )
 
-// TestFacts: whichever name a program has for the text, the entry is the same.
+// TestFacts tests that the text of a fact may have any of four names, and that invalid facts
+// are refused.
 func TestFacts(t *testing.T) {
 	for _, name := range []string{"text", "fact", "content", "body"} {
 		var f agent.Fact

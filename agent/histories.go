@@ -14,8 +14,8 @@ type Conversation struct {
 	Used      time.Time  `json:"used"`      // time of the latest turn
 }
 
-// conversations is a table of conversations on disk; the key is the conversation ID. Delete
-// returns when the deletion is durable.
+// conversations is a table of conversations on disk; the key is the conversation ID. PutSoon
+// and DeleteSoon do not wait for the disk. Delete returns when the deletion is durable.
 type conversations interface {
 	PutSoon(key string, c Conversation)
 	DeleteSoon(key string)
@@ -40,8 +40,9 @@ func (m *Mind) Restore(table conversations) {
 	}
 }
 
-// store writes a conversation to the table, unless it is a stranger's or its ID is empty or
-// too long. The caller holds m.mu.
+// store writes a conversation to the table, if there is a table. It does not store the
+// conversation of a stranger, or one whose ID is empty or longer than limit.Session bytes.
+// The caller holds m.mu.
 func (m *Mind) store(id string, c *conversation) {
 	if m.table == nil || c.stranger || id == "" || len(id) > limit.Session {
 		return
@@ -50,8 +51,8 @@ func (m *Mind) store(id string, c *conversation) {
 	c.stored = true
 }
 
-// latest returns the latest exchanges of a history, at most maxHistory and
-// limit.Instructions bytes.
+// latest returns the latest exchanges of a history: at most maxHistory exchanges, with at
+// most limit.Instructions bytes of text.
 func latest(history []Exchange) []Exchange {
 	from, left := len(history), limit.Instructions
 	for from > 0 && len(history)-from < maxHistory {

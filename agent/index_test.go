@@ -18,8 +18,8 @@ import (
 	"perch/store/storetest"
 )
 
-// TestSearchEqualsAPlainScan, of words and of parts of them, whatever the letters of
-// the facts and of the question.
+// TestSearchEqualsAPlainScan tests that the index finds the same entries as plainScan, for
+// random facts and queries in several scripts.
 func TestSearchEqualsAPlainScan(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -63,7 +63,7 @@ func TestSearchEqualsAPlainScan(t *testing.T) {
 	}
 }
 
-// plainScan finds what the words of a query, or else their parts, are in.
+// plainScan implements index.search without the trigram filters.
 func plainScan(all []*indexed, q Query, now time.Time) (found []*indexed) {
 	words := strings.Fields(language.Fold(q.Text))
 	has := func(e *indexed, words []string) (n int) {
@@ -110,7 +110,7 @@ func noonOf() time.Time {
 	return time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 }
 
-// slow is a table whose disk writes when it is let.
+// slow is a table in which each Change waits until the test sends a value to let or closes it.
 type slow struct {
 	storetest.Table[Entry]
 	let chan struct{}
@@ -121,8 +121,9 @@ func (s *slow) Change(put map[string]Entry, remove []string) error {
 	return s.Table.Change(put, remove)
 }
 
-// TestConcurrentRememberSharesOneWrite: who comes while the disk works waits for the next
-// write together, a key has one entry, and who recalls waits for no disk.
+// TestConcurrentRememberSharesOneWrite tests that all calls of Remember that arrive during a
+// write share the next write, that each key has one entry, and that Recall does not wait for
+// the disk.
 func TestConcurrentRememberSharesOneWrite(t *testing.T) {
 	noon := noonOf()
 	table := &slow{let: make(chan struct{}, 1)}
@@ -150,7 +151,7 @@ func TestConcurrentRememberSharesOneWrite(t *testing.T) {
 			runtime.Gosched()
 		}
 	}
-	m.queue.add(&pendingEntry{}) // the first takes it along, so that it is seen when it has
+	m.queue.add(&pendingEntry{}) // the queue is empty again as soon as the first call of remember has drained it
 	remember(0)
 	waiting(0)
 	for n := 1; n < 50; n++ {
@@ -162,7 +163,7 @@ func TestConcurrentRememberSharesOneWrite(t *testing.T) {
 	}
 	close(table.let)
 	all.Wait()
-	if table.Puts != 1+1+1+1 || told.Load() != 50+1 { // before, recalled, the first and the others
+	if table.Puts != 1+1+1+1 || told.Load() != 50+1 { // writes: the entry "keys", Recall, the first fact, and all other facts
 		t.Errorf("%d writes, told of %d", table.Puts, told.Load())
 	}
 	found := m.Search("fact", noon)
@@ -176,7 +177,8 @@ func TestConcurrentRememberSharesOneWrite(t *testing.T) {
 	}
 }
 
-// TestFailedWriteChangesNothing, and nothing is forgotten for it.
+// TestFailedWriteChangesNothing tests that the memory is unchanged after a failed write, and
+// that the full memory has evicted no entry for it.
 func TestFailedWriteChangesNothing(t *testing.T) {
 	noon := noonOf()
 	table, full := &storetest.Table[Entry]{}, errors.New("the disk is full")
@@ -198,7 +200,8 @@ func TestFailedWriteChangesNothing(t *testing.T) {
 	}
 }
 
-// TestAViewerInTheSameWrite, whose fact a full memory does not take, keeps nobody else's out.
+// TestAViewerInTheSameWrite tests that a full memory refuses a viewer's entry, and still stores
+// an entry of another source in the same write.
 func TestAViewerInTheSameWrite(t *testing.T) {
 	noon := noonOf()
 	m := NewMemory(&storetest.Table[Entry]{})

@@ -40,15 +40,16 @@ type Entry struct {
 	// stores it without interpreting it.
 	Context json.RawMessage `json:"context,omitempty"`
 	Robot   device.ID       `json:"robot,omitempty"`
-	Source  string          `json:"source,omitempty"` // origin of the fact, such as "reflex", "bridge" or SourceViewer
+	Source  string          `json:"source,omitempty"` // origin of the fact, such as "reflex", "tool", "marker" or SourceViewer
 	Created time.Time       `json:"created"`
 	Used    time.Time       `json:"used,omitzero"`    // time of the latest Recall; zero before the first
 	Expires time.Time       `json:"expires,omitzero"` // zero means never
 	Session string          `json:"-"`                // session in whose turn the fact was remembered; not stored
 }
 
-// SourceViewer is the source of facts reported by programs that show an agent. Such entries
-// fill at most a tenth of the memory, are evicted first, and do not replace other entries.
+// SourceViewer is the source of facts reported by viewers, which are programs that show an
+// agent. Such entries fill at most a tenth of the memory, are evicted before all other
+// entries that have not expired, and do not evict those.
 const SourceViewer = "viewer"
 
 // isViewers reports whether a viewer has reported the entry.
@@ -65,8 +66,8 @@ const (
 var (
 	// ErrNoEntry is returned for an ID that is not in the memory.
 	ErrNoEntry = errors.New("nothing is remembered under that id")
-	// ErrTooMuch is wrapped by the errors of Remember and Edit for an entry that is too
-	// long or has no body.
+	// ErrTooMuch is wrapped by the errors of Remember, Edit and Fact.Entry for an entry that
+	// is too long or has no body.
 	ErrTooMuch = errors.New("too long to remember")
 	// ErrFull is wrapped by the error of Remember for a viewer's entry while other entries
 	// fill the memory.
@@ -79,7 +80,7 @@ type entries interface {
 	Change(put map[string]Entry, remove []string) error
 	PutSoon(key string, e Entry)
 	All() iter.Seq2[string, Entry]
-	// Err returns why a loop over All may have ended early.
+	// Err returns why a loop over All may have ended early, or nil.
 	Err() error
 }
 
@@ -88,10 +89,10 @@ type Memory struct {
 	capacity     atomic.Int64 // maximum number of entries
 	index        index
 	queue        queue
-	mu           sync.Mutex // held during each change, so that no two entries get the same key
+	mu           sync.Mutex // held while an entry is remembered, edited or forgotten, so that no two entries get the same key; guards strangers
 	strangers    map[device.ID]*stranger
-	onChange     func(id string) // called after each change; may be nil
-	onRemembered func(Entry)     // called after each entry is remembered; may be nil
+	onChange     func(id string) // see Watch; may be nil
+	onRemembered func(Entry)     // see Announce; may be nil
 }
 
 // NewMemory returns the memory stored in a table.
@@ -106,8 +107,9 @@ func NewMemory(table entries) *Memory {
 func (m *Memory) Bound(n int) { m.capacity.Store(int64(n)) }
 
 // Watch sets a function that is called with the ID of each entry that is remembered,
-// edited or forgotten, except in the memories of strangers. Watch must be called before any
-// other method, and the function must not call the memory.
+// edited or forgotten, but not of entries that are evicted or belong to a stranger's
+// memory. Watch must be called before any other method, and the function must not call the
+// memory.
 func (m *Memory) Watch(onChange func(id string)) { m.onChange = onChange }
 
 // Announce sets a function that is called with each entry that is remembered, except in the
@@ -127,7 +129,8 @@ func (m *Memory) notifyChange(id string) {
 // the same key. If the memory is full, it evicts expired entries first, then viewers'
 // entries, then the entries with the lowest rank (see Entry.rank). For an invalid entry the
 // error wraps ErrTooMuch or ErrEntry, and for a viewer's entry that would evict an unexpired
-// entry of another source, ErrFull. Concurrent calls share one write.
+// entry of another source, ErrFull. Otherwise it is the error of writing to the disk.
+// Concurrent calls share one write.
 func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	e.Body = strings.TrimSpace(e.Body)
 	if !e.hasValidSize() {
@@ -207,7 +210,8 @@ func (m *Memory) rememberAll(pending []*pendingEntry) {
 }
 
 // assignID sets the ID of an entry: the ID of the entry with the same key, or else a new one.
-// It returns the entries that must be evicted to make room, or ErrFull.
+// It returns the entries that must be evicted to make room, or ErrFull if a viewer's entry
+// would evict an unexpired entry of another source.
 func (m *Memory) assignID(e *Entry) (evicted []*indexed, err error) {
 	if old, ok := m.index.byKey(e.Key); ok {
 		e.ID = old.ID
@@ -329,7 +333,8 @@ const (
 )
 
 // Of returns the memory for a turn. A stranger's turns have a separate memory, which is
-// never stored on disk, and no access to the owner's memory.
+// never stored on disk, and no access to the owner's memory. If there are maxStrangers such
+// memories, a new one replaces the one that has been unused for longest.
 func (m *Memory) Of(t Turn) *Memory {
 	if !t.Stranger() {
 		return m

@@ -14,8 +14,8 @@ import (
 	"perch/store/storetest"
 )
 
-// TestWatchReportsEachChangeOnce: of what is remembered, edited and forgotten by
-// whomever, and of nothing that failed, that was only read, or that a stranger said.
+// TestWatchReportsEachChangeOnce tests that Watch reports each entry that is remembered, edited
+// or forgotten, but no failed change, no read, and no change of a stranger's memory.
 func TestWatchReportsEachChangeOnce(t *testing.T) {
 	table := &storetest.Table[agent.Entry]{}
 	m := agent.NewMemory(table)
@@ -76,8 +76,8 @@ func TestAnEditChangesTheTextAlone(t *testing.T) {
 	}
 }
 
-// TestViewersPushNothingOut: what a program reports fills a tenth of the memory, gives way
-// to what is the owner's, and takes the place of none of it.
+// TestViewersPushNothingOut tests that viewers' entries fill at most a tenth of the memory, are
+// evicted for other entries, and do not evict other entries.
 func TestViewersPushNothingOut(t *testing.T) {
 	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	m.Bound(50)
@@ -100,7 +100,7 @@ func TestViewersPushNothingOut(t *testing.T) {
 	for i := range 40 {
 		must.Succeed(t, keep(i, "tool"))
 	}
-	now = now.Add(30 * 24 * time.Hour) // when all of it ranks low
+	now = now.Add(30 * 24 * time.Hour) // now the entries of the owner have low scores
 	for i := range 500 {
 		must.Succeed(t, keep(i, agent.SourceViewer))
 	}
@@ -118,9 +118,9 @@ func TestViewersPushNothingOut(t *testing.T) {
 	}
 }
 
-// TestAStrangerHasAMemoryOfItsOwn: a robot that nobody has adopted cannot read the
-// owner's memory, adds nothing to it, and remembers its own facts. The memories of
-// strangers are bounded.
+// TestAStrangerHasAMemoryOfItsOwn tests that a robot that is not adopted cannot read or
+// change the owner's memory, and has a separate memory. The number and the size of
+// strangers' memories are limited.
 func TestAStrangerHasAMemoryOfItsOwn(t *testing.T) {
 	now := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	kept := &storetest.Table[agent.Entry]{}
@@ -160,8 +160,9 @@ func TestAStrangerHasAMemoryOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestNothingOfAStrangersTalkIsKept: and a stranger with an earlier robot's MAC is
-// given nothing of that robot's history.
+// TestNothingOfAStrangersTalkIsKept tests that a stranger's conversation and facts are not
+// stored on disk, and that a stranger with the ID of an adopted robot does not get the
+// history of that robot.
 func TestNothingOfAStrangersTalkIsKept(t *testing.T) {
 	now := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	b := &brain{replies: []agent.Reply{agent.Say{Text: "Yes. [REMEMBER: somebody was here]"}, agent.Done{}}}

@@ -36,14 +36,14 @@ type Mind struct {
 	complete func(*Turn) // see CompleteTurns; may be nil
 }
 
-// conversation is a conversation with a robot or skin.
+// conversation is a conversation with a robot, a skin or another program.
 type conversation struct {
 	turn chan struct{} // lock of capacity 1: holds an element while a turn runs
 
 	// The following are guarded by Mind.mu.
 	history  []Exchange // oldest first
 	used     time.Time  // time of the latest turn
-	emoji    string     // emoji of the first face in the current turn; "" before the turn has shown a face
+	emoji    string     // emoji of the first face in the latest turn; "" before the turn has shown a face
 	robot    bool       // whether the conversation ID is a robot ID
 	stranger bool       // whether the latest turn was a stranger's; then the conversation is not stored on disk
 	stored   bool       // whether the conversation is stored on disk
@@ -116,15 +116,15 @@ func (m *Mind) Dismiss(conversation string) {
 	}
 }
 
-// ErrNoBrain is wrapped by the errors of Answer if no brain could answer the turn.
+// ErrNoBrain is wrapped by the errors of Answer and DescribeImage if no brain has answered.
 var ErrNoBrain = errors.New("no brain answers")
 
-// Answer has a brain answer a turn, and calls out for its replies, ending with Done. It does
-// not pass on notes, which it remembers, thoughts, which it publishes, and repeated faces.
-// Turns of one conversation run one after the other. If the conversation has no history,
-// t.History is used. Answer returns the error of ctx if ctx ends, the error of out if out
-// fails, and otherwise an error that wraps ErrNoBrain. After Answer the caller must call
-// AddExchange with the text that was really spoken.
+// Answer has a brain answer a turn, and calls out for the brain's replies, which end with
+// Done. It remembers notes and publishes thoughts instead of passing them to out, and drops
+// repeated faces. Turns of one conversation run one after the other. If the conversation has
+// no history, t.History is used. Answer returns the error of ctx if ctx ends, the error of
+// out if out fails, and an error that wraps ErrNoBrain if no brain has answered. After Answer
+// the caller must call AddExchange with the text that was really spoken.
 func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error {
 	if m.complete != nil && t.Robot != "" && t.Name == "" && t.Persona == nil && t.Brain == "" {
 		m.complete(&t)
@@ -173,7 +173,7 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 }
 
 // sortBrains returns the brains in the order to ask them. first is a value of Turn.Brain:
-// the brain with this name, if it exists, comes first. For NoBrain the only brain is a
+// the brain with this name, if it exists, comes first. For NoBrain the result is only a
 // Silent.
 func sortBrains(brains []Brain, first string) []Brain {
 	switch first {
@@ -247,7 +247,7 @@ func (c *conversation) priority() int {
 }
 
 // sink passes the replies of brains in a turn to out. It publishes events for the replies,
-// and remembers the facts in notes and markers, which it does not pass on.
+// and remembers the facts in notes and markers instead of passing these to out.
 type sink struct {
 	mind   *Mind
 	turn   Turn
@@ -259,13 +259,14 @@ type sink struct {
 	face, tag    string // name of the latest face in this turn, and its Felt.Tag; "" before the first
 }
 
-// send handles a reply, and stores the error.
+// send is the function that a brain calls for each reply. It stores the error of handleReply.
 func (s *sink) send(r Reply) error {
 	s.outErr = s.handleReply(r)
 	return s.outErr
 }
 
-// handleReply handles a reply of a brain.
+// handleReply remembers or publishes a reply where needed, and passes it to out unless it is a
+// note, a thought, an empty sentence or a repeated face.
 func (s *sink) handleReply(r Reply) error {
 	switch r := r.(type) {
 	case Felt:
@@ -323,8 +324,8 @@ func (m *Mind) publish(t Turn, e event.Event) {
 	m.bus.Publish(t.Robot, t.Session, e)
 }
 
-// marker matches a marker of a fact to remember. It serves brains that do not use
-// thinker.Speech, which parses markers itself.
+// marker matches a marker of a fact to remember (see ParseNote). It serves brains that do not
+// use thinker.Speech, which parses markers itself.
 var marker = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\[(REMEMBER[^\]:]{0,100}:\s*[^\]]{1,300})\]`) })
 
 // rememberMarkers remembers the facts in the markers of a text, and returns the text
@@ -340,7 +341,7 @@ func (m *Mind) rememberMarkers(text string, t Turn) string {
 	}))
 }
 
-// rememberNote stores a fact in the memory for the turn.
+// rememberNote stores a fact in the memory for the turn. It logs an error.
 func (m *Mind) rememberNote(n Note, t Turn) {
 	fact := Entry{Name: n.Text, Body: n.Text, Type: n.Type, Tags: strings.Fields(n.Tags), Important: n.Important,
 		Robot: t.Robot, Session: t.Session, Source: "marker"}

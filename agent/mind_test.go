@@ -32,7 +32,8 @@ func (p *published) Publish(_ device.ID, _ string, e event.Event) {
 	p.events = append(p.events, e)
 }
 
-// brain answers with a script.
+// brain is a Brain that sends the given replies after the duration wait, returns err, and
+// records the turns in heard.
 type brain struct {
 	name    string
 	replies []agent.Reply
@@ -81,8 +82,8 @@ func TestNextBrainIsAskedIfOneIsAway(t *testing.T) {
 	}
 }
 
-// TestNoOtherBrainIsAsked after one has spoken, or has failed for another reason
-// than that it is away.
+// TestNoOtherBrainIsAsked tests that no other brain is asked after a brain has spoken, or has
+// failed with an error other than ErrAway.
 func TestNoOtherBrainIsAsked(t *testing.T) {
 	for _, first := range []*brain{
 		{name: "broke", replies: []agent.Reply{agent.Say{Text: "Well"}}, err: agent.ErrAway}, {name: "broken", err: errors.New("a bug")},
@@ -106,8 +107,7 @@ func TestHistoryIsWhatWasReallySpoken(t *testing.T) {
 	}
 }
 
-// TestFactsAreRememberedAndNotSpoken, be they marked in a sentence or replies of
-// their own.
+// TestFactsAreRememberedAndNotSpoken tests facts in the markers of sentences and in Notes.
 func TestFactsAreRememberedAndNotSpoken(t *testing.T) {
 	wave := agent.Cue{Kind: "anim", Value: "wave"}
 	for _, c := range []struct{ replies, want []agent.Reply }{
@@ -126,7 +126,7 @@ func TestFactsAreRememberedAndNotSpoken(t *testing.T) {
 	}
 }
 
-// TestThoughtsArePublished and not spoken.
+// TestThoughtsArePublished tests that thoughts are published and not passed on.
 func TestThoughtsArePublished(t *testing.T) {
 	p := &published{}
 	m := newMind(p, agent.NewMemory(&storetest.Table[agent.Entry]{}), &brain{replies: []agent.Reply{agent.Thought{Text: "hm"}, agent.Done{}}})
@@ -202,8 +202,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestAConversationContinuesFromTheClientsHistory: until the mind has a history of
-// its own.
+// TestAConversationContinuesFromTheClientsHistory tests that a turn's history is used only
+// while the Mind has no history of the conversation.
 func TestAConversationContinuesFromTheClientsHistory(t *testing.T) {
 	b := &brain{replies: []agent.Reply{agent.Done{}}}
 	m := newMind(&published{}, nil, b)
@@ -229,7 +229,8 @@ func felt(name string, intensity float64) agent.Felt {
 	panic(name)
 }
 
-// TestTheWantedBrainIsAskedFirst: the others follow in their order.
+// TestTheWantedBrainIsAskedFirst tests that the brain of Turn.Brain or Look.Brain is asked
+// first, and the others in their usual order.
 func TestTheWantedBrainIsAskedFirst(t *testing.T) {
 	for wanted, want := range map[string][]string{
 		"":         {"a", "b", "b", "c"},
@@ -261,8 +262,8 @@ func TestTheWantedBrainIsAskedFirst(t *testing.T) {
 	}
 }
 
-// TestASkinThatJoinsARobotsConversation: its turn does not name the robot's
-// persona, and is answered with it.
+// TestASkinThatJoinsARobotsConversation tests that a skin's turn in a robot's conversation
+// gets the robot's persona and name.
 func TestASkinThatJoinsARobotsConversation(t *testing.T) {
 	b := &brain{name: "a", replies: []agent.Reply{agent.Done{}}}
 	m := newMind(&published{}, nil, b)
@@ -286,7 +287,7 @@ func TestASkinThatJoinsARobotsConversation(t *testing.T) {
 	}
 }
 
-// eyes is a brain that can look at pictures.
+// eyes is a brain that can look at pictures. DescribeImage returns says and fail.
 type eyes struct {
 	brain
 	seen []agent.Look
@@ -340,7 +341,8 @@ func TestDescribeImage(t *testing.T) {
 	}
 }
 
-// TestDescribeImageWithinATurn: a photo is taken inside a turn, which waits for it.
+// TestDescribeImageWithinATurn tests that a brain can call DescribeImage while it answers a
+// turn.
 func TestDescribeImageWithinATurn(t *testing.T) {
 	var m *agent.Mind
 	see := &eyes{says: "A cat."}
@@ -366,7 +368,7 @@ func (f brainFunc) Think(ctx context.Context, t agent.Turn, out func(agent.Reply
 	return f(ctx, t, out)
 }
 
-// historyOf is the history that a brain is given in a conversation.
+// historyOf answers a turn with the brain b, and returns the history that b has received.
 func historyOf(t *testing.T, m *agent.Mind, b *brain, conversation string) []agent.Exchange {
 	t.Helper()
 	err := m.Answer(t.Context(), agent.Turn{Conversation: conversation, Now: noon}, func(agent.Reply) error { return nil })
@@ -410,7 +412,7 @@ func TestHistoriesAreBounded(t *testing.T) {
 	b := &brain{replies: []agent.Reply{agent.Done{}}}
 	m := newMind(&published{}, nil, b)
 	m.Restore(table)
-	m.AddExchange("a0b1c2d3e4f5", agent.Exchange{Heard: "h"}, noon.Add(-time.Hour)) // a robot's stays
+	m.AddExchange("a0b1c2d3e4f5", agent.Exchange{Heard: "h"}, noon.Add(-time.Hour)) // a robot's conversation is not evicted
 	for i := range 600 {
 		m.AddExchange(fmt.Sprint(i), agent.Exchange{Heard: "h"}, noon.Add(time.Duration(i)*time.Second))
 	}
@@ -441,8 +443,8 @@ func TestHistoriesAreBounded(t *testing.T) {
 	}
 }
 
-// TestAnAnimationOfATextTurnIsAGesture: where there is a body, its gateway publishes it
-// with the speech.
+// TestAnAnimationOfATextTurnIsAGesture tests that the Mind publishes the gestures of turns
+// without a robot.
 func TestAnAnimationOfATextTurnIsAGesture(t *testing.T) {
 	for _, c := range []struct {
 		turn agent.Turn

@@ -14,7 +14,8 @@ const (
 	maxHead   = 100 // bytes between noteWord and the colon
 )
 
-// ParseNote parses the content of a marker, without its brackets.
+// ParseNote parses the content of a marker, without its brackets. ok is false if content is
+// not that of a marker. Tags after the first maxTags are dropped.
 func ParseNote(content string) (n Note, ok bool) {
 	head, fact, hasColon := strings.Cut(content, ":")
 	words, ok := parseHead(head)
@@ -58,7 +59,8 @@ func IsNotePrefix(content string) bool {
 }
 
 // parseHead returns the words after noteWord in head, the part of a marker before the
-// colon, in lower case.
+// colon, in lower case. ok is false if head does not begin with noteWord, is too long or
+// has an invalid tag.
 func parseHead(head string) (words []string, ok bool) {
 	head = strings.ToLower(strings.TrimLeft(head, " *_`"))
 	rest, ok := strings.CutPrefix(head, noteWord)
@@ -74,8 +76,8 @@ func parseHead(head string) (words []string, ok bool) {
 	return words, true
 }
 
-// isHeadWord reports whether a word may stand before the colon of a marker. A word that is
-// incomplete only has to be the beginning of such a word.
+// isHeadWord reports whether word is a tag, a type or important. If incomplete is true, the
+// beginning of a type or of important is sufficient.
 func isHeadWord(word string, incomplete bool) bool {
 	return strings.HasPrefix(word, "#") || slices.ContainsFunc(append(MemoryTypes(), important), func(w string) bool {
 		return w == word || incomplete && strings.HasPrefix(w, word)

@@ -58,13 +58,13 @@ func scriptOf(letter string) *unicode.RangeTable {
 	case unicode.Is(unicode.Han, r):
 		return unicode.Han
 	}
-	return unicode.Katakana // stands for all other scripts without spaces
+	return unicode.Katakana // for all other scripts without spaces, too
 }
 
 // searchParts returns the entries that satisfy cond and contain many of the parts: at least
-// a quarter of them, and more than half as many as the best entry contains. If n is not 0,
-// it returns at most n entries, namely those with the most parts. The result has the order
-// of the parameter entries.
+// a quarter of them, and more than half as many as the best entry contains. If n is greater
+// than 0, searchParts returns at most n entries, namely those with the most parts. The
+// parameter entries must be in the order of compareRank; the result is in the same order.
 func searchParts(entries []*indexed, parts []string, n int, cond func(*indexed) bool) (found []*indexed) {
 	patterns := make([]pattern, len(parts))
 	for i, part := range parts {
@@ -75,7 +75,7 @@ func searchParts(entries []*indexed, parts []string, n int, cond func(*indexed) 
 		parts int // parts that the entry contains
 	}
 	var hits []hit
-	maxParts, complete := 0, 0 // maximum of hit.parts; number of hits with all parts
+	maxParts, complete := 0, 0 // maximum of hit.parts, and number of hits with all parts
 	for _, e := range entries {
 		count := 0
 		for i := range patterns {

@@ -26,9 +26,10 @@ func SpokenTitle(title string) string {
 }
 
 // Permission returns the question whether a tool of this kind and title may run, as one
-// sentence. In a command (kind "execute"), words replace shell operators, because people
-// decide by what they hear. The title is cut to maxTitle bytes; cut tells whether the caller
-// has already cut it. If either has cut it, the question says that the title is incomplete.
+// sentence. The kinds are those of the Agent Client Protocol, such as "execute". In a command
+// (kind "execute"), words replace shell operators, because people decide by what they hear.
+// The title is cut to maxTitle bytes; cut tells whether the caller has already cut it. If
+// either has cut the title, the question says that the title is incomplete.
 func Permission(w *language.Words, kind, title string, maxTitle int, cut bool) string {
 	if kind == "execute" {
 		title = spokenCommand(title, w)
@@ -45,8 +46,8 @@ func Permission(w *language.Words, kind, title string, maxTitle int, cut bool) s
 	return w.Message("may."+kind, "title", title)
 }
 
-// spokenCommand replaces the operators in a shell command by words. Voices skip operators,
-// and then a person would not hear which file a command writes to.
+// spokenCommand replaces redirections, pipes and line breaks in a shell command by words.
+// Voices skip these characters, so a person would not hear which file a command writes to.
 func spokenCommand(command string, w *language.Words) string {
 	words := func(key string) string { return " " + w.Message(key) + " " }
 	return strings.NewReplacer(">>", words("shell.append"), ">", words("shell.into"), "<", words("shell.from"), "|", words("shell.pipe"),

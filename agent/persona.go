@@ -18,27 +18,27 @@ import (
 // is assigned to them.
 const DefaultCharacter = "default"
 
-// NoBrain is the kind of a brain that never answers. A robot with it still moves and shows
-// moods.
+// NoBrain is the kind of a brain that never answers. A robot with this brain still moves and
+// shows moods.
 const NoBrain = "none"
 
-// Persona is the character of a robot.
+// Persona is the character of a robot or skin.
 type Persona struct {
 	ID       string // character ID; "" means DefaultCharacter
 	Name     string // the robot's name
-	Language string // BCP 47 tag; "" means the household's language
+	Language string // BCP 47 tag; "" means the configured language
 	Voice    string // the synthesizer's name of the voice; "" means the synthesizer's default voice
-	Mute     bool   // what it says is only shown
-	Deaf     bool   // what people say is not recognized
+	Mute     bool   // whether answers are shown but not spoken
+	Deaf     bool   // whether speech is not recognized
 	Brain    BrainOptions
 	Text     string // description of the character for the model
 
-	// Clips are the names of the clips of the character's own animations, by the name of the animation. A clip
-	// that is not named like a gesture is "": only programs that show the character can play it.
+	// Clips maps the names of the character's own animations to the names of their clips. The value is "" for a
+	// clip whose name is not a valid name of a gesture; only programs that show the character can play this clip.
 	Clips        map[string]string
 	Tools        []string // names of the built-in tools that the character may use; nil means all, and an empty list none
 	MemoryTokens int      // maximum tokens of the memory in the prompt; 0 means the brain's default
-	Memory       string   // what the character knows from the beginning, as Markdown; strangers are not told it
+	Memory       string   // what the character knows from the beginning, as Markdown; not used in turns of strangers
 }
 
 // BrainOptions are the model settings of a persona.
@@ -57,8 +57,8 @@ func DefaultPersona() Persona {
 		"and you like a little joke. You say so when you do not know something, and you never claim to have done what no tool has done."}
 }
 
-// LoadPersona reads and parses the file of a persona. An error contains the file name and
-// the line number.
+// LoadPersona reads the file of a persona and parses it with ParsePersona. An error contains
+// the file name.
 func LoadPersona(file string) (Persona, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -78,9 +78,9 @@ func LoadPersona(file string) (Persona, error) {
 
 // ParsePersona parses a persona: Markdown, which becomes Persona.Text, optionally preceded by
 // YAML between two lines of three hyphens. The YAML has the optional keys name, language,
-// voice and brain, and brain has the optional keys model, temperature and max_tokens. What
-// is missing is taken from DefaultPersona. An error wraps ErrPersona, and contains the line
-// number unless the file is too large.
+// voice and brain, and brain has the optional keys model, temperature and max_tokens. A
+// missing name or text is taken from DefaultPersona. An error wraps ErrPersona, and contains
+// the line number unless data is too large.
 func ParsePersona(data []byte) (Persona, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
@@ -181,8 +181,8 @@ func (o *BrainOptions) decode(n *yaml.Node) error {
 }
 
 // decodeKeys decodes a YAML mapping by calling the function of each key that it contains.
-// Unknown keys and duplicates are errors; the parameter name stands for the mapping in
-// their text.
+// Unknown keys and duplicates are errors. The parameter name is what the errors call the
+// mapping.
 func decodeKeys(n *yaml.Node, name any, decoders map[string]func(*yaml.Node) error) error {
 	if n.Kind != yaml.MappingNode {
 		return lineError(n, fmt.Errorf("%s must consist of keys with values, such as name: Chan", name))

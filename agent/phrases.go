@@ -2,10 +2,10 @@ package agent
 
 import "perch/language"
 
-// Phrases is a function that returns a sentence that the robot says on behalf of the
-// appliance. tag is a language (BCP 47; "" means the household's), and name is the name of
-// the sentence, such as "cut_off". The sentence may begin with an emoji. For a nil Phrases,
-// the method Of uses the sentences of package language.
+// Phrases is a function that returns a fixed sentence of Perch, which a robot says without
+// asking a brain. tag is a language (BCP 47; "" means the configured language), and name is
+// the name of the sentence, such as "cut_off". The sentence may begin with an emoji. A nil
+// Phrases is valid: its method Of returns the sentences of package language.
 type Phrases func(tag, name string) string
 
 // Of returns the sentence for a language tag and name.

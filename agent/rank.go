@@ -13,8 +13,8 @@ import (
 	"perch/language"
 )
 
-// Parameters of the ranking. The salience is the importance of a new entry. The score is
-// the salience, halved for each half-life since the latest use. Both are from 0 to 1.
+// Parameters of the ranking. The salience of an entry is its importance when it is new. The
+// score is the salience, halved for each half-life since the latest use. Both are from 0 to 1.
 const (
 	minSalience = 0.5
 	tagBonus    = 0.05 // salience added for each tag
@@ -284,7 +284,7 @@ func (x *index) remove(id string) (before *indexed) {
 }
 
 // insertLocked is insert for callers that hold mu. It does nothing before the table has been
-// loaded.
+// loaded, because load will read the entry from the table.
 func (x *index) insertLocked(e Entry) (before *indexed) {
 	if !x.loaded {
 		return nil
@@ -328,7 +328,7 @@ func (x *index) byKey(key string) (e Entry, ok bool) {
 }
 
 // use sets the field Used of the entry with this key, in the index and the table, and
-// returns the entry.
+// returns the entry. The result is false if there is no such entry or it has expired.
 func (x *index) use(key string, now time.Time) (Entry, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -373,9 +373,10 @@ func (x *index) search(q Query, now time.Time) (found []*indexed) {
 	return found
 }
 
-// surplus returns the entries to evict so that at most maxLeft are left, but no more than
-// maxEvicted: first expired ones, then viewers' entries, then others, each from the lowest
-// rank. If cond is not nil, only entries that satisfy it are counted and evicted.
+// surplus returns the entries to evict so that at most maxLeft entries remain, but no more
+// than maxEvicted entries: first expired ones, then viewers' entries, then others, each
+// class from the lowest rank. If cond is not nil, only entries that satisfy cond are counted
+// and evicted.
 func (x *index) surplus(maxLeft int, now time.Time, cond func(*indexed) bool) []*indexed {
 	c, done := x.view()
 	defer done()

@@ -16,7 +16,7 @@ import (
 	"perch/store/storetest"
 )
 
-// TestSalienceAndScore are the numbers of the types, tags and the half-life.
+// TestSalienceAndScore tests the salience for types and tags, and the score after a half-life.
 func TestSalienceAndScore(t *testing.T) {
 	for _, c := range []struct {
 		e    agent.Entry
@@ -39,7 +39,7 @@ func TestSalienceAndScore(t *testing.T) {
 	}
 }
 
-// TestAQueryIsRanked by what entries are and how old they are; all tags and words count.
+// TestAQueryIsRanked tests which entries a query selects, and their order.
 func TestAQueryIsRanked(t *testing.T) {
 	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	for _, e := range []agent.Entry{
@@ -73,7 +73,7 @@ func TestAQueryIsRanked(t *testing.T) {
 	}
 }
 
-// TestInvalidEntries is refused by a sentence.
+// TestInvalidEntries tests that invalid entries are refused with a short error.
 func TestInvalidEntries(t *testing.T) {
 	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	for sentence, e := range map[string]agent.Entry{
@@ -97,7 +97,7 @@ func TestInvalidEntries(t *testing.T) {
 	}
 }
 
-// numbered are n tags.
+// numbered returns n different tags.
 func numbered(n int) (tags []string) {
 	for i := range n {
 		tags = append(tags, fmt.Sprint("tag", i))
@@ -105,7 +105,7 @@ func numbered(n int) (tags []string) {
 	return tags
 }
 
-// TestInvalidQueries is refused by a sentence, and found soon.
+// TestInvalidQueries tests that invalid queries are refused with a short error.
 func TestInvalidQueries(t *testing.T) {
 	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	for sentence, q := range map[string]agent.Query{
@@ -121,8 +121,8 @@ func TestInvalidQueries(t *testing.T) {
 	}
 }
 
-// FuzzQuery: whatever is asked is refused by a sentence, or answered in the order of the
-// scores with what was asked for.
+// FuzzQuery tests that any query is refused with an error that wraps ErrEntry, or returns
+// entries of the requested type and number in the order of their scores.
 func FuzzQuery(f *testing.F) {
 	f.Add("user", "tea", "lamp", 3)
 	f.Add("", "\xff \x00 İ", "#Lamp", 0)
@@ -155,7 +155,8 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// TestAFullMemoryForgetsByRank: first what has expired, then the lowest score.
+// TestAFullMemoryForgetsByRank tests that a full memory evicts expired entries first, then the
+// entry with the lowest score.
 func TestAFullMemoryForgetsByRank(t *testing.T) {
 	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	m.Bound(3)
@@ -177,7 +178,7 @@ func TestAFullMemoryForgetsByRank(t *testing.T) {
 	}
 }
 
-// TestAnnounce, unless it is a stranger.
+// TestAnnounce tests that Announce reports remembered entries, except those of strangers.
 func TestAnnounce(t *testing.T) {
 	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	var told []string
@@ -190,7 +191,7 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// TestReadNote reads the marker with what it says of a fact.
+// TestReadNote tests ParseNote and IsNotePrefix.
 func TestReadNote(t *testing.T) {
 	for content, want := range map[string]agent.Note{
 		"REMEMBER: a  fact":                            {Text: "a fact"},
@@ -217,8 +218,8 @@ func TestReadNote(t *testing.T) {
 	}
 }
 
-// TestEntriesAreOrderedByScore, whatever was remembered, edited, used and forgotten, and
-// however late it is: the index is kept in an order that does not know the time.
+// TestEntriesAreOrderedByScore tests that queries return entries in the order of their scores
+// at any time, after random changes. The order of the index does not depend on the time.
 func TestEntriesAreOrderedByScore(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -243,7 +244,7 @@ func TestEntriesAreOrderedByScore(t *testing.T) {
 		}
 		must.Succeed(t, err)
 	}
-	for _, again := range []*agent.Memory{m, agent.NewMemory(table)} { // and as it is read after a restart
+	for _, again := range []*agent.Memory{m, agent.NewMemory(table)} { // the second reads the table, as after a restart
 		for _, late := range []time.Duration{0, time.Hour, 30 * 24 * time.Hour} {
 			for _, q := range []agent.Query{{}, {Text: "fact 3"}, {Type: agent.MemoryFeedback, Tags: []string{"b"}}, {N: 7},
 				{Text: "another", N: 1}} {
@@ -252,7 +253,7 @@ func TestEntriesAreOrderedByScore(t *testing.T) {
 				if len(found) != len(want) {
 					t.Fatalf("seed %d: %+v finds %d, want %d", seed, q, len(found), len(want))
 				}
-				for i, e := range found { // scores of equals may differ in their last bit
+				for i, e := range found { // computed scores may differ in the last bit
 					if math.Abs(e.Score-want[i]) > 1e-12 || e.Score != e.Entry.Score(now.Add(late)) {
 						t.Fatalf("seed %d: %+v: the score at %d is %g, want %g", seed, q, i, e.Score, want[i])
 					}
@@ -262,7 +263,7 @@ func TestEntriesAreOrderedByScore(t *testing.T) {
 	}
 }
 
-// bruteForce are the scores of what a query finds, the highest first.
+// bruteForce returns the scores of the entries that a query must find, the highest first.
 func bruteForce(table *storetest.Table[agent.Entry], q agent.Query, now time.Time) (scores []float64) {
 	for _, e := range table.All() {
 		is := (q.Type == "" || e.Type == q.Type) && (e.Expires.IsZero() || e.Expires.After(now))
@@ -283,8 +284,8 @@ func bruteForce(table *storetest.Table[agent.Entry], q agent.Query, now time.Tim
 	return scores
 }
 
-// TestEntriesOfWrongClocks: what a table has of the years 1 and 9999 is found, deleted and
-// used as the rest is.
+// TestEntriesOfWrongClocks tests that stored entries from the years 1 to 9999 are found,
+// recalled and evicted in their order.
 func TestEntriesOfWrongClocks(t *testing.T) {
 	table := &storetest.Table[agent.Entry]{}
 	for id, year := range map[string]int{"a": 1, "b": 1969, "c": 2026, "d": 9999} {
@@ -357,8 +358,8 @@ func BenchmarkPartsOfFacts(b *testing.B) {
 	}
 }
 
-// TestFactsWithoutSpaces: facts in Japanese and Chinese are found by questions, by what
-// they have in common, and facts of other scripts as before.
+// TestFactsWithoutSpaces tests that a question in Japanese, Chinese or Thai finds the facts that
+// contain many of its parts, and that facts in English must contain all words.
 func TestFactsWithoutSpaces(t *testing.T) {
 	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	for _, body := range []string{"玄関に鍵があります。", "アンは緑茶が好きです。", "ベンはコーヒーが大好き。", "妹の誕生日は三月五日です。", "毎朝七時に起きる。",
@@ -389,7 +390,7 @@ func TestFactsWithoutSpaces(t *testing.T) {
 	}
 }
 
-// query lists the bodies of what is found, in its order.
+// query returns the bodies of the entries that q selects, in their order.
 func query(t *testing.T, m *agent.Memory, q agent.Query, now time.Time) string {
 	t.Helper()
 	var bodies []string

@@ -8,8 +8,8 @@ import (
 	"perch/event"
 )
 
-// Shown is what an agent is doing, as robots and skins show it. Values may be added, but
-// never removed.
+// Shown is what an agent is doing, as robots and skins show it. Because other programs know
+// the values, they may be extended but never removed.
 type Shown string
 
 // The values of Shown.
@@ -37,8 +37,8 @@ const (
 type State struct {
 	Robot   device.ID `json:"robot,omitempty"`
 	Session string    `json:"session,omitempty"`
-	Online  bool      `json:"online"`  // whether the robot can be reached: its audio channel is open, or it is connected by MQTT
-	Talking bool      `json:"talking"` // whether its audio channel is open for a talk; see event.RobotOnline
+	Online  bool      `json:"online"`  // whether the robot's audio channel is open, or the robot is connected by MQTT
+	Talking bool      `json:"talking"` // whether the robot's audio channel is open for a talk; see event.RobotOnline
 	Emotion Emotion   `json:"emotion"`
 	Tools   int       `json:"tools"` // number of running tools
 
@@ -48,14 +48,13 @@ type State struct {
 	// Mood is the current mood; nil before the first one.
 	Mood *event.Mood `json:"mood,omitempty"`
 
-	// Gone tells whether the robot's MQTT connection has ended while no audio channel was
-	// open.
+	// Gone tells whether the robot's MQTT connection has ended while Talking was false.
 	Gone bool `json:"-"`
 
 	connected bool // whether the robot is connected by MQTT
 
 	base      Shown         // what is shown without a transient state or an open question; "" means Idle
-	passing   Shown         // transient state, Attention or Failed, which is shown in place of base unless that is Listening or Speaking; "" means none
+	passing   Shown         // transient state, Attention or Failed, shown in place of a base other than Listening and Speaking; "" means none
 	until     time.Time     // when passing ends
 	running   []runningTool // in order of their start
 	reports   bool          // whether the agent itself reports what it does, with event.StateTold
@@ -124,7 +123,7 @@ func Fold(s State, e event.Envelope) State {
 		s.Robot, s.Session, s.Emotion = e.Robot, e.Session, Neutral
 	}
 	if _, ok := e.Event.(event.RobotOffline); ok {
-		return s.offline() // whichever session has ended, a robot has only one channel
+		return s.offline() // the session does not matter, because a robot has only one channel
 	}
 	if e.Session != s.Session {
 		return s // the event is of an earlier session
@@ -141,7 +140,7 @@ func Fold(s State, e event.Envelope) State {
 		return s.withBase(Speaking)
 	case event.Said:
 		if ev.By == event.ByViewer {
-			return s // it is not part of a turn, and no event would end the speaking
+			return s // a viewer's speech is not part of a turn, and no event would end Speaking
 		}
 		return s.withBase(Speaking)
 	case event.StateTold:

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// log makes envelopes of one session, a second apart.
+// log returns the events as envelopes of one session, one second apart.
 func log(events ...event.Event) (all []event.Envelope) {
 	for i, e := range events {
 		all = append(all, event.Envelope{Seq: uint64(i + 1), At: noon.Add(time.Duration(i) * time.Second), Robot: "a0b1c2d3e4f5", Session: "s1",
@@ -52,7 +52,7 @@ func TestWhatShows(t *testing.T) {
 	online, listening, heard := event.RobotOnline{}, event.ListeningStarted{}, event.Heard{Text: "x"}
 	for name, c := range map[string]struct {
 		events []event.Event
-		after  time.Duration // of the last event
+		after  time.Duration // time after the last event
 		want   agent.Shown
 	}{
 		"nothing yet":         {nil, 0, agent.Idle},
@@ -127,8 +127,8 @@ func TestExpiresAt(t *testing.T) {
 	}
 }
 
-// TestEventsOfOtherSessions: a late event of a replaced session changes nothing, and a session
-// that has never said hello still goes offline.
+// TestEventsOfOtherSessions tests that a late event of a replaced session changes nothing,
+// and that RobotOffline of any session takes the robot offline.
 func TestEventsOfOtherSessions(t *testing.T) {
 	before := fold(agent.State{}, log(event.RobotOnline{}, event.ListeningStarted{}))
 	late := agent.Fold(before, event.Envelope{Seq: 9, At: noon, Robot: "a0b1c2d3e4f5", Session: "s0", Event: event.SpeakingStarted{}})
@@ -138,8 +138,8 @@ func TestEventsOfOtherSessions(t *testing.T) {
 	}
 }
 
-// TestPresence: a robot that is connected by MQTT can be reached between its talks, and
-// is gone with its connection.
+// TestPresence tests that a robot that is connected by MQTT is online between its talks, and
+// is gone when the connection ends between talks.
 func TestPresence(t *testing.T) {
 	b := agent.NewBoard()
 	for i, step := range []struct {
@@ -153,7 +153,7 @@ func TestPresence(t *testing.T) {
 		{"s1", event.ListeningStarted{}, true, true, false},
 		{"s1", event.RobotOffline{}, true, false, false},
 		{"s2", event.RobotOnline{}, true, true, false},
-		{"", event.RobotDisconnected{}, true, true, false}, // its talk ends in a moment
+		{"", event.RobotDisconnected{}, true, true, false}, // the talk continues
 		{"s2", event.RobotOffline{}, false, false, false},
 		{"", event.RobotConnected{}, true, false, false},
 		{"", event.RobotDisconnected{}, false, false, true},
@@ -166,7 +166,8 @@ func TestPresence(t *testing.T) {
 	}
 }
 
-// TestDisconnectionOfAnUnknownRobot: the board keeps no state of it, so nor does the fold.
+// TestDisconnectionOfAnUnknownRobot tests that Fold creates no state for the disconnection of
+// an unknown robot, because the board creates none either.
 func TestDisconnectionOfAnUnknownRobot(t *testing.T) {
 	s := agent.Fold(agent.State{}, event.Envelope{Seq: 1, At: noon, Robot: "a0b1c2d3e4f5", Event: event.RobotDisconnected{}})
 	if s.Gone || s.Robot != "" {
@@ -174,7 +175,7 @@ func TestDisconnectionOfAnUnknownRobot(t *testing.T) {
 	}
 }
 
-// anEvent draws any event that a session can have.
+// anEvent draws a random event of a robot or session.
 func anEvent(t *rapid.T) event.Event {
 	id := rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "id")
 	return rapid.SampledFrom([]event.Event{
@@ -188,7 +189,8 @@ func anEvent(t *rapid.T) event.Event {
 	}).Draw(t, "event")
 }
 
-// sessionOf is an event with its session: a robot's connection has none.
+// sessionOf returns the session to publish with an event, and the event. The session is ""
+// for events about a robot's MQTT connection.
 func sessionOf(session string, e event.Event) (string, event.Event) {
 	switch e.(type) {
 	case event.RobotConnected, event.RobotDisconnected:
@@ -197,8 +199,9 @@ func sessionOf(session string, e event.Event) (string, event.Event) {
 	return session, e
 }
 
-// TestFoldOfALogIsTheFoldOfAnySplit also finds states that share memory: a
-// state kept at the split must not change while others are folded from it.
+// TestFoldOfALogIsTheFoldOfAnySplit tests that folding a log in two steps gives the same state
+// as folding it at once. The state after the first step must not change when other events are
+// folded onto it, which finds states that share memory.
 func TestFoldOfALogIsTheFoldOfAnySplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var events []event.Event
@@ -209,7 +212,7 @@ func TestFoldOfALogIsTheFoldOfAnySplit(t *testing.T) {
 		split := rapid.IntRange(0, len(all)).Draw(t, "split")
 		kept := fold(agent.State{}, all[:split])
 		before := fmt.Sprintf("%+v", kept)
-		for range 3 { // other futures, folded from the same state
+		for range 3 { // fold other events onto the same state
 			fold(kept, log(anEvent(t), anEvent(t)))
 		}
 		if after := fmt.Sprintf("%+v", kept); after != before {
@@ -222,8 +225,8 @@ func TestFoldOfALogIsTheFoldOfAnySplit(t *testing.T) {
 	})
 }
 
-// TestBoardAgreesWithTheFold: a reader that takes a snapshot and reads on from
-// its Seq sees what one that read from the beginning does.
+// TestBoardAgreesWithTheFold tests that a snapshot and the events after its sequence number
+// give the same state as all events from the beginning.
 func TestBoardAgreesWithTheFold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bus := event.NewBus()
@@ -260,8 +263,8 @@ func TestBoardAgreesWithTheFold(t *testing.T) {
 	})
 }
 
-// TestANotificationMakesNoState: a notification may name any session, and the
-// board has a limit.
+// TestANotificationMakesNoState tests that a notification creates no state, because it may
+// name any session and the number of states is limited.
 func TestANotificationMakesNoState(t *testing.T) {
 	b := agent.NewBoard()
 	b.HandleEvent(event.Envelope{Seq: 1, Session: "unknown", Event: event.Notification{ID: "a"}})
@@ -270,7 +273,8 @@ func TestANotificationMakesNoState(t *testing.T) {
 	}
 }
 
-// TestSessionsThatAreOverMakeRoom for those that begin.
+// TestSessionsThatAreOverMakeRoom tests that idle sessions without a robot are removed when
+// new sessions begin, and that busy sessions are not removed.
 func TestSessionsThatAreOverMakeRoom(t *testing.T) {
 	b, seq := agent.NewBoard(), uint64(0)
 	happens := func(session string, at time.Time, e event.Event) {
@@ -296,9 +300,9 @@ func TestSessionsThatAreOverMakeRoom(t *testing.T) {
 	}
 }
 
-// TestBoardDropsOldStates: robots that are gone for a week, and sessions of no robot
-// without an event for a day, whatever they last showed. A robot that is online
-// stays, and where there are too many the one that is gone for longest is dropped.
+// TestBoardDropsOldStates tests that robots are removed after a week offline, and sessions
+// without a robot after a day without an event. Online robots are not removed. If there are
+// too many states, the robot that has been offline for longest is removed.
 func TestBoardDropsOldStates(t *testing.T) {
 	b, seq := agent.NewBoard(), uint64(0)
 	happens := func(robot device.ID, session string, at time.Time, e event.Event) {
@@ -352,16 +356,16 @@ func TestBoardDropsOldStates(t *testing.T) {
 	}
 }
 
-// TestFollowersAgreeWithTheBoard: whatever happens, and wherever a follower
-// begins or loses events, the last change it was given of a session is the
-// board's state, and states that end by themselves are given once, in their time.
+// TestFollowersAgreeWithTheBoard tests with random events that a follower that starts at any
+// time, and may lose events, returns changes that lead to the board's states. A follower
+// returns no change before its time.
 func TestFollowersAgreeWithTheBoard(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		board, now, seq := agent.NewBoard(), noon, uint64(0)
 		type reader struct {
 			*agent.Follower
 			shown map[string]agent.Shown
-			deaf  bool // it loses events
+			deaf  bool // whether the follower gets no events, as if they were lost
 		}
 		var readers []*reader
 		take := func(r *reader, changes []agent.Change) {
@@ -438,7 +442,8 @@ func TestFollowersAgreeWithTheBoard(t *testing.T) {
 	})
 }
 
-// TestAFollowerGivesAStateThatEndsBeforeWhatComesNext, at the time it ended.
+// TestAFollowerGivesAStateThatEndsBeforeWhatComesNext tests that HandleEvent first returns the
+// end of an expired state, with the time of the expiry.
 func TestAFollowerGivesAStateThatEndsBeforeWhatComesNext(t *testing.T) {
 	const robot device.ID = "a0b1c2d3e4f5"
 	f := agent.NewBoard().NewFollower(noon)
@@ -460,8 +465,8 @@ func TestAFollowerGivesAStateThatEndsBeforeWhatComesNext(t *testing.T) {
 	}
 }
 
-// TestAMoodOutlivesATalk: it is in the snapshot, whatever session it was felt in, and is
-// no change of what shows.
+// TestAMoodOutlivesATalk tests that a robot's mood is part of its state in later sessions, and
+// that a mood causes no change.
 func TestAMoodOutlivesATalk(t *testing.T) {
 	b := agent.NewBoard()
 	seq := uint64(0)

@@ -23,7 +23,7 @@ type Spoken struct {
 // AnswerText has m answer a turn for a program, such as a chat, an assistant's pipeline or
 // another agent. Programs cannot answer questions, so every question in the answer is
 // closed, which means no. AnswerText passes all replies to out until ctx ends; out may be
-// nil. On an error, Spoken holds the text before it.
+// nil. On an error, Spoken holds the text before the error.
 func AnswerText(ctx context.Context, m answerer, t Turn, out func(Reply) error) (Spoken, error) {
 	var sentences []string
 	var face Emotion

@@ -11,8 +11,8 @@ import (
 	"perch/event"
 )
 
-// TestAnswerText: a question is closed at once, the sentences are joined, and
-// nothing is passed on once the program has gone.
+// TestAnswerText tests that AnswerText closes questions at once, joins the sentences, and
+// passes on no reply after its context has ended.
 func TestAnswerText(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -37,7 +37,7 @@ func TestAnswerText(t *testing.T) {
 	}
 }
 
-// answering is a mind of one brain.
+// answering answers turns with one brain.
 type answering struct{ agent.Brain }
 
 func (a answering) Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
@@ -57,7 +57,7 @@ func TestConversationOf(t *testing.T) {
 	}
 }
 
-// TestTheGesturesOfCues: a name has one form for robots and skins alike.
+// TestTheGesturesOfCues tests which values of cues are gestures, and the form of their names.
 func TestTheGesturesOfCues(t *testing.T) {
 	for value, want := range map[string]string{"wave": "wave", " Wave": "wave", "my_clip-2": "my_clip-2",
 		strings.Repeat("a", 40): strings.Repeat("a", 40),

@@ -1,7 +1,10 @@
-// Package agent answers turns: it gets the text that a person has spoken, and returns the
-// replies that a robot or skin renders. It holds the conversations, the memory and the
-// visible state of agents. The answers come from implementations of Brain, which are in the
-// subdirectories.
+// Package agent answers turns. A turn is what a person says, together with the answer. Package
+// agent gets the person's text, and returns replies: sentences, faces, gestures and questions,
+// which a robot or skin renders. It holds the conversations, the memory and the visible state
+// of agents. The answers come from implementations of Brain, which are in the subdirectories.
+//
+// A skin is a program that shows an agent, such as an avatar on a screen. A face is what a
+// robot or skin shows for an emotion. A stranger is a robot that the owner has not adopted.
 package agent
 
 import (
@@ -17,15 +20,15 @@ import (
 
 // Turn is the input of a brain.
 type Turn struct {
-	Conversation string    // conversation ID: a robot ID, or a skin's name of the conversation
+	Conversation string    // conversation ID: a robot ID, or another program's name of the conversation
 	Robot        device.ID // "" if no robot takes part
 	Session      string
-	Untrusted    bool       // whether the turn must not act on the home; an untrusted robot is a stranger
+	Untrusted    bool       // whether the turn must not control devices of the home; an untrusted robot is a stranger
 	Text         string     // what the person said
-	Now          time.Time  // the current time, in the household's time zone
+	Now          time.Time  // the current time, in the configured time zone
 	Language     string     // BCP 47 tag
 	Name         string     // the robot's name in its home; may be ""
-	Persona      *Persona   // the robot's persona; nil means the household's
+	Persona      *Persona   // the robot's persona; nil means the brain's default persona
 	Brain        string     // kind of the brain to ask first, or "openai 2" for the second one of a kind; "" means the first in the list
 	Body         Body       // the robot; nil if no robot takes part
 	History      []Exchange // past turns; the Mind replaces them if it has a history of the conversation
@@ -35,7 +38,7 @@ type Turn struct {
 	Publish func(event.Event)
 }
 
-// Stranger reports whether the turn is with a robot that the owner has not adopted by name.
+// Stranger reports whether the turn is with a robot that the owner has not adopted.
 func (t Turn) Stranger() bool { return t.Untrusted && t.Robot != "" }
 
 // Exchange is a past turn.
@@ -63,7 +66,7 @@ type Reply interface{ isReply() }
 type Felt struct {
 	Emotion   Emotion
 	Intensity float64 // from 0 to 1; 0 means unknown and is treated as 1
-	Tag       string  // the model's own word for the emotion; "" if it gave none
+	Tag       string  // the model's own word for the emotion; "" if the model has written none
 	// Assumed marks the default face for text without a face. It does not replace a face
 	// that was shown earlier in the turn, for instance by a tool.
 	Assumed bool
@@ -86,7 +89,7 @@ func (c Cue) Gesture() (_ event.Gesture, ok bool) {
 	return event.Gesture{Name: name, By: event.ByModel}, ok && c.Kind == "anim"
 }
 
-// Note is a fact to remember. The Mind remembers it and does not pass it on.
+// Note is a fact to remember. The Mind stores it in the memory and does not pass it on.
 type Note struct {
 	Text      string
 	Type      string // one of MemoryTypes; "" means MemoryUser
@@ -98,8 +101,8 @@ type Note struct {
 // it on.
 type Thought struct{ Text string }
 
-// Ask is a question. The brain waits for the answer before it continues. The receiver of
-// the reply must call Answer exactly once before it returns.
+// Ask is a question. The brain waits for the answer before it continues. The function that
+// receives the Ask must call Answer exactly once before it returns.
 type Ask struct {
 	ID     string
 	Text   string        // the question, to be spoken and shown
@@ -186,9 +189,9 @@ func SilentDriver() driver.Driver[struct{}, Brain] {
 // the next brain, unless the brain that failed has already spoken in the turn.
 var ErrAway = errors.New("the brain does not answer")
 
-// ErrStranger is returned by a brain that can act on the home: for the turn of a stranger or, if
-// the brain cannot refuse single actions, for any untrusted turn. It wraps ErrAway, although the
-// brain works, so that the next brain is asked.
+// ErrStranger is returned by a brain that can control devices of the home: for the turn of a stranger
+// or, if the brain cannot refuse single actions, for any untrusted turn. It wraps ErrAway, although the
+// brain can be reached, so that the Mind asks the next brain.
 var ErrStranger = fmt.Errorf("%w: it acts on the home, and only robots that are adopted by name and programs with a key may do that; perch robot adopt ROBOT adopts a robot", ErrAway)
 
 // ErrNoQuestion is returned for an answer to a question that was answered before, has

@@ -31,13 +31,13 @@ type Seer interface {
 }
 
 // ErrBlind is returned by Mind.DescribeImage if no brain can look at pictures, and wrapped
-// by the error of a Seer whose model cannot.
+// by the error of a Seer whose model does not accept pictures.
 var ErrBlind = errors.New("no brain can see")
 
 // DescribeImage has the first brain that can look at pictures answer the question. It uses
 // no conversation and publishes no events, because it is called by a tool within a turn. It
-// returns ErrBlind if no brain accepts pictures, and an error that wraps ErrNoBrain if
-// brains accept them but none answers.
+// returns the error of ctx if ctx ends, ErrBlind if no brain accepts pictures, and an error
+// that wraps ErrNoBrain if brains accept pictures but none answers.
 func (m *Mind) DescribeImage(ctx context.Context, l Look) (string, error) {
 	brains, done := m.brains()
 	defer done()

@@ -51,11 +51,11 @@ func stockVocabularies() []Vocabulary {
 // vocabulary of stockVocabularies. A word in several rows means the face of the first row,
 // unless ambiguousWords contains the word.
 //
-// The Stack-chan has eight faces. Its laughing also stands for funny and silly. Its happy
-// has the warmest eyes, and also stands for winking, cool, relaxed and similar faces, and for
-// surprised: models use surprised far more often for a nice surprise than for a fright.
-// Its doubtful stands for shocked, thinking, confused and embarrassed. Sleepy becomes
-// neutral; see Emotion.On.
+// The Stack-chan has eight faces. It shows funny and silly as laughing. It shows winking,
+// cool, relaxed and similar faces as happy, which has the warmest eyes. Surprised is also
+// shown as happy, because models use surprised far more often for a nice surprise than for a
+// fright. Shocked, thinking, confused and embarrassed are shown as doubtful, and sleepy as
+// neutral (see Emotion.On).
 func faceTable() [][]string {
 	return [][]string{
 		{"neutral", "neutral", "neutral", "neutral", "neutral", "neutral", "face:Neutral"},
@@ -248,8 +248,8 @@ func (w *Words) Word(v Vocabulary, face string) string {
 }
 
 // Tag returns a vocabulary's word for a face. tag is the model's own word for the face, or "".
-// Tag returns it for VocabularyVerbatim, and if it is a word of the vocabulary, in any case of
-// letters, and means this face.
+// For VocabularyVerbatim, Tag returns tag unless it is "". For other vocabularies, Tag prefers
+// the word that equals tag, ignoring case, if that word means this face.
 func (w *Words) Tag(v Vocabulary, face, tag string) string {
 	if v == VocabularyVerbatim && tag != "" {
 		return tag

@@ -12,7 +12,8 @@ import (
 	"perch/must"
 )
 
-// vocabularies are the words that the renderers' documents and sources list.
+// vocabularies lists the words of each vocabulary, from the documents and sources of the
+// programs that use it.
 var vocabularies = map[agent.Vocabulary]string{
 	agent.VocabularyXiaozhi:   firmwareEmotions,
 	agent.VocabularyRFC:       "neutral happy sad angry surprised curious excited shy love smirk sleepy proud disgusted pain laugh bored",
@@ -20,12 +21,12 @@ var vocabularies = map[agent.Vocabulary]string{
 	agent.VocabularyVRM:       "happy angry sad relaxed surprised neutral",
 	agent.VocabularyVRM0:      "joy angry sorrow fun neutral",
 	agent.VocabularyStackChan: "neutral happy laughing angry sad crying sleepy doubtful",
-	agent.VocabularyVerbatim:  firmwareEmotions, // where the model has written no word
+	agent.VocabularyVerbatim:  firmwareEmotions, // for faces without a word of the model
 
 	agent.VocabularyChatdollKit: "face:Neutral face:Joy face:Angry face:Sorrow face:Fun face:Surprised",
 }
 
-// readOnly are those of them that no face is called by.
+// readOnly lists the words in vocabularies that Words.Word returns for no face.
 var readOnly = strings.Fields("disgusted pain bored disgust")
 
 func newWords(t testing.TB, added map[agent.Vocabulary]map[string]string) *agent.Words {
@@ -34,9 +35,8 @@ func newWords(t testing.TB, added map[agent.Vocabulary]map[string]string) *agent
 	return w
 }
 
-// TestWordsMapBothWays: each face has a word that its renderer knows, each word of
-// a renderer is a face, and reading a word and writing its face again gives the
-// same word.
+// TestWordsMapBothWays tests that each face has a word of each vocabulary, that each word
+// means a face, and that mapping a word to its face and back gives the same word.
 func TestWordsMapBothWays(t *testing.T) {
 	w := newWords(t, nil)
 	for v, listed := range vocabularies {
@@ -73,7 +73,7 @@ func TestWordsMapBothWays(t *testing.T) {
 	}
 }
 
-// TestTheMeaningOfWords: each word of the skins, and the nearest face.
+// TestTheMeaningOfWords tests which faces words mean.
 func TestTheMeaningOfWords(t *testing.T) {
 	w := newWords(t, nil)
 	for face, words := range map[string]string{
@@ -93,8 +93,8 @@ func TestTheMeaningOfWords(t *testing.T) {
 	}
 }
 
-// TestAddedWords: they map both ways as well, and do not change how the stock
-// words are read.
+// TestAddedWords tests that the words of an added vocabulary map to faces and back, and do not
+// change the meaning of stock words.
 func TestAddedWords(t *testing.T) {
 	stock := newWords(t, nil)
 	words := []string{"f01", "f02", "Grin", "tsundere", "joy", "sad", "happy", "ハート", "x-y_z"}
@@ -154,8 +154,8 @@ func TestInvalidWords(t *testing.T) {
 	}
 }
 
-// TestFaceAsAWord: some renderers look for [face:Joy], and their owners may add
-// words of that form.
+// TestFaceAsAWord tests an added vocabulary whose words have the form face:Joy, which
+// ChatdollKit reads.
 func TestFaceAsAWord(t *testing.T) {
 	w := newWords(t, map[agent.Vocabulary]map[string]string{"mine": {"neutral": "face:Plain", "happy": "face:Joy", "loving": "face:Heart"}})
 	for face, want := range map[string]string{"happy": "face:Joy", "loving": "face:Heart", "sad": "face:Plain"} {
