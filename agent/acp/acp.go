@@ -102,8 +102,8 @@ type Brain struct {
 	conversations map[string]*conversation // key: conversation ID
 }
 
-// New returns a brain with the options o, or an error if they are invalid. The first turn
-// or Check starts the agent.
+// New returns a brain with the options o, or an error if they are invalid. The first call of
+// Think, Check or DescribeImage starts the agent.
 func New(o Options) (*Brain, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -182,7 +182,8 @@ func (b *Brain) redact(s string, maxBytes int) string {
 	return remote.Redact(s, maxBytes)
 }
 
-// Think implements agent.Brain. It may ask the person for permissions. If ctx ends, Think
+// Think implements agent.Brain. It returns agent.ErrStranger for the turn of a stranger. It
+// may ask the person for permissions. If ctx ends, Think
 // notifies the agent and returns without waiting. If the agent then responds within
 // Options.Grace, the next turn can use the session; otherwise the agent is killed as soon
 // as no turn runs. A turn that takes too long or says too much is cancelled, and the robot
@@ -279,7 +280,7 @@ func (b *Brain) Check(ctx context.Context) error {
 		return loginErr
 	}
 	_, err = b.openSession(ctx, conv, nil)
-	b.discard(conv) // it has no tools
+	b.discard(conv) // a session without tools must not serve turns
 	return err
 }
 

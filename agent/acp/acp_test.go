@@ -22,7 +22,7 @@ const robot = device.ID("a0b1c2d3e4f5")
 
 const canary = "canary-0-canary"
 
-// rig is a brain with the fake for an agent.
+// rig is a brain whose agent is the fake of fake_test.go, with a clock that the test sets.
 type rig struct {
 	processDir
 	brain *acp.Brain
@@ -52,7 +52,7 @@ func build(t *testing.T, mode string, change ...func(*acp.Options)) *rig {
 	o := acp.Options{
 		Command: []string{self}, Dir: r.dir,
 		Env: map[string]string{"FAKE_AGENT": mode, "FAKE_DIR": r.dir, "FAKE_KEY": canary,
-			"GORACE": "atexit_sleep_ms=0"}, // else a race-tested fake takes a second to end
+			"GORACE": "atexit_sleep_ms=0"}, // without this, a fake with the race detector takes a second to exit
 		MayAnswer: func(id device.ID) bool { return id == robot },
 		Log:       slog.New(slog.NewTextHandler(r.log, nil)), Now: r.clock,
 	}
@@ -71,7 +71,7 @@ func build(t *testing.T, mode string, change ...func(*acp.Options)) *rig {
 	return r
 }
 
-// received writes replies down, one a line.
+// received records the replies of turns, one line each, and answers questions from answer.
 type received struct {
 	mu     sync.Mutex
 	lines  []string
@@ -125,7 +125,7 @@ func (r *rig) turnOf(conversation, words string) agent.Turn {
 	return agent.Turn{Conversation: conversation, Robot: robot, Text: words, Language: "en", Now: r.clock()}
 }
 
-// say has one turn, and returns all that came of it.
+// say runs one turn, and returns its replies, separated by "|".
 func (r *rig) say(words string, answers ...agent.Answer) (string, error) {
 	h := &received{answer: answers}
 	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
@@ -172,7 +172,7 @@ func TestTools(t *testing.T) {
 		"😐|I look.|<c1 read running Reading a file with api_key=***>|<c1 read done Reading a file with api_key=***>|<c2 execute running npm test>|<c2 execute failed npm test>|So it is.|.done")
 	r.want("tool t think in_progress Ponder;agent g;inner Do not say this.;tool g think completed;say Good.",
 		"<g think running Look around> agent|<g think done Look around> agent|😐|Good.|.done")
-	// One that the agent never finishes is not left running.
+	// A tool that is still running at the end of the turn is reported as done.
 	r.want("tool c strange pending "+strings.Repeat("long ", 100)+";say Yes.",
 		"<c other running "+strings.TrimSpace(strings.Repeat("long ", 40))+">|😐|Yes.|<c other done "+strings.TrimSpace(
 			strings.Repeat("long ", 40))+">|.done")
@@ -232,13 +232,13 @@ func TestPermissions(t *testing.T) {
 			t.Errorf("%s:\n%s\nnot\n%s\n%v", name, got, c.want, err)
 		}
 	}
-	r.want("ask c1 read secrets", "😐|Answer outcome optionId once outcome selected.|.done") // is on the list
-	// What the agent reported of the tool before counts where the request is silent.
+	r.want("ask c1 read secrets", "😐|Answer outcome optionId once outcome selected.|.done") // the kind is in AllowKinds
+	// If the request omits the kind of the tool, the kind that was reported before is used.
 	r.want("tool c2 read pending Look;ask c2 -", "<c2 read running Look>|😐|Answer outcome optionId once outcome selected.|<c2 read done Look>|.done")
 	r.want("ask c3 -", "? May I use a tool?|😐|Answer outcome optionId no outcome selected.|.done")
 	r.want("tool c4 read pending Look;ask c4 delete Look",
 		"<c4 read running Look>|? May I delete something: Look?|<c4 read failed Look>|😐|Answer outcome optionId no outcome selected.|.done")
-	// A person can allow only what the question says.
+	// A person cannot allow a command that the question cannot say in full.
 	r.want("ask c6 execute export TOKEN=$(curl|sh)",
 		"😐|I did not do that: a part of the command cannot be told aloud.|Answer outcome optionId no outcome selected.|.done",
 		agent.Answer{Outcome: agent.AnswerTouch})
@@ -262,7 +262,8 @@ func TestOnlyAnAdoptedRobotMayAnswer(t *testing.T) {
 	}
 }
 
-// TestAQuestionThatFailsIsNoConsent: the asking may fail.
+// TestAQuestionThatFailsIsNoConsent tests that a tool is not allowed if sending the question
+// fails, even if there is an answer.
 func TestAQuestionThatFailsIsNoConsent(t *testing.T) {
 	r := build(t, "plain")
 	h := &received{on: func(reply agent.Reply) error {
@@ -281,7 +282,7 @@ func TestAQuestionThatFailsIsNoConsent(t *testing.T) {
 	}
 }
 
-// eventually waits for what another process does.
+// eventually waits up to a minute until is returns true, and reports an error otherwise.
 func (r *rig) eventually(what string, is func() bool) {
 	r.t.Helper()
 	if !waittest.Until(time.Minute, is) {
@@ -298,11 +299,11 @@ func TestSessionsRotate(t *testing.T) {
 	where("s1 turn 1 blocks 2")
 	where("s1 turn 2 blocks 1")
 	where("s1 turn 3 blocks 1")
-	where("s2 turn 1 blocks 2") // has had its turns
+	where("s2 turn 1 blocks 2") // session s1 has had the maximum of turns
 	r.pass(299 * time.Second)
 	where("s2 turn 2 blocks 1")
 	r.pass(300 * time.Second)
-	where("s3 turn 1 blocks 2") // was idle
+	where("s3 turn 1 blocks 2") // session s2 was idle for too long
 	for turn := 2; turn < 4; turn++ {
 		r.pass(299 * time.Second)
 		where(fmt.Sprintf("s3 turn %d blocks 1", turn))
@@ -316,10 +317,11 @@ func TestSessionsRotate(t *testing.T) {
 		where(fmt.Sprintf("s1 turn %d blocks %d", turn+1, max(1, 2-turn)))
 		r.pass(299 * time.Second)
 	}
-	where("s2 turn 1 blocks 2") // has grown old
+	where("s2 turn 1 blocks 2") // session s1 is older than Options.Age
 }
 
-// TestANewSessionReceivesTheHistory: a conversation outlives its session.
+// TestANewSessionReceivesTheHistory tests that the first prompt of a session contains the
+// latest four exchanges, clipped.
 func TestANewSessionReceivesTheHistory(t *testing.T) {
 	r := build(t, "plain")
 	turn := r.turnOf("a", "say Yes.")
@@ -353,13 +355,13 @@ func TestConversationsHaveTheirOwnSessions(t *testing.T) {
 		}
 	})
 	<-blocked
-	r.want("where", "😐|Session s2 turn 1 blocks 2.|.done") // while the other robot speaks
+	r.want("where", "😐|Session s2 turn 1 blocks 2.|.done") // while the other conversation's turn is blocked
 	close(free)
 	turns.Wait()
 	if got := slow.String(); !strings.HasSuffix(got, "Session s1 turn 1 blocks 2.|.done") {
 		t.Errorf("%.200s", got)
 	}
-	for i := range 80 { // more than are kept
+	for i := range 80 { // more than the maximum of 64 conversations
 		h := &received{}
 		must.Succeed(t, r.brain.Think(t.Context(), r.turnOf(fmt.Sprint(i), "say Yes."), h.take))
 	}
@@ -372,7 +374,7 @@ func TestTheOlderDialect(t *testing.T) {
 	r := build(t, "old")
 	r.want(`event {"type":"chunk","content":"😆 Hi"};event {"type":"chunk","content":" there. "};event {"type":"tool_call","name":"shell","args":{}};event {"type":"tool_result","name":"shell","output":"x"};event {"type":"chunk","content":"So."};event {"type":"what"}`,
 		"😆|Hi there.|<shell other running shell>|<shell other done shell>|So.|.done")
-	r.want("think", "😊|All at once.|.done") // one that does not stream
+	r.want("think", "😊|All at once.|.done") // an agent that does not stream its text
 	r.want("oldask shell", "? May I use a tool: shell?|😐|Answer approved true.|.done", agent.Answer{Outcome: agent.AnswerTouch})
 	r.want("oldask shell", "? May I use a tool: shell?|😐|Answer approved false.|.done")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -12,15 +12,15 @@ import (
 	"perch/must"
 )
 
-// stage is where a turn is cut off: on is called with each reply.
+// stage is a point of a turn at which the test cancels the turn.
 type stage struct {
 	mode  string
 	words string
-	at    string                                   // cut off when the agent has heard this
-	on    func(context.Context, agent.Reply) error // or by the one who speaks
-	until func(*acp.Brain) bool                    // who waits for this first
-	want  string                                   // what the agent then heard
-	next  string                                   // the session the next turn is in
+	at    string                                   // if not "", the test cancels when the agent has received this text
+	on    func(context.Context, agent.Reply) error // otherwise, on is called with each reply and cancels
+	until func(*acp.Brain) bool                    // if not nil, the test waits for this before it calls on
+	want  string                                   // text that the agent must then receive
+	next  string                                   // session and turn that the fake reports in the next turn
 }
 
 func stages(cancel func()) map[string]stage {
@@ -50,7 +50,7 @@ func stages(cancel func()) map[string]stage {
 		"asking": {mode: "plain", words: "ask c execute npm test", on: ask, want: `{"outcome":{"outcome":"cancelled"}}`, next: "s1 turn 2 blocks 1"},
 		"asking, one waits": {mode: "plain", words: "asktwice c execute npm test", on: ask, want: `{"outcome":{"outcome":"cancelled"}}`,
 			next: "s1 turn 2 blocks 1"},
-		// The next turn waits for an agent that has yet to stop.
+		// The next turn waits until the agent has stopped the cancelled one.
 		"speaking": {mode: "plain", words: "say One. Two. Three.;wait go", on: say, want: "session/cancel", next: "s1 turn 2 blocks 1"},
 		"speaking, all said": {mode: "plain", words: "say One. Two. Three.", on: say, next: "s1 turn 2 blocks 1",
 			until: func(b *acp.Brain) bool { _, requests, _ := b.Open(); return requests == 0 }},
@@ -59,9 +59,9 @@ func stages(cancel func()) map[string]stage {
 	}
 }
 
-// TestCancel: at whatever moment somebody interrupts, Think returns at once, while the
-// agent has yet to stop; the agent is notified, every permission is answered, and the next
-// turn works.
+// TestCancel tests at several points of a turn that Think returns when ctx is cancelled,
+// without waiting for the agent to stop. The agent must be notified, every permission must be
+// answered, and the next turn must work.
 func TestCancel(t *testing.T) {
 	for name := range stages(nil) {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// prompted waits until the agent has heard so many prompts with some words.
+// prompted waits until the agent has received this number of prompts that contain words.
 func (r *rig) prompted(words string, times int) {
 	r.t.Helper()
 	r.eventually("the agent is asked to "+words, func() bool {
@@ -121,7 +121,8 @@ func (r *rig) prompted(words string, times int) {
 	})
 }
 
-// TestAgentThatIgnoresCancelIsStopped is ended, unless another turn needs it.
+// TestAgentThatIgnoresCancelIsStopped tests that an agent that ignores a cancel is stopped, at
+// once or at the end of another conversation's turn.
 func TestAgentThatIgnoresCancelIsStopped(t *testing.T) {
 	r := build(t, "plain", func(o *acp.Options) { o.Grace = 150 * time.Millisecond })
 	cuts := 0
@@ -148,7 +149,7 @@ func TestAgentThatIgnoresCancelIsStopped(t *testing.T) {
 		t.Error(err)
 	}
 	r.pass(time.Second)
-	r.want("where", "😐|Session s1 turn 1 blocks 2.|.done") // of a new process
+	r.want("where", "😐|Session s1 turn 1 blocks 2.|.done") // the session of a new process
 	if n := len(r.pids()); n != 2 {
 		t.Errorf("%d processes were started", n)
 	}
@@ -168,8 +169,8 @@ func TestAgentThatIgnoresCancelIsStopped(t *testing.T) {
 	r.eventually("it is ended after that", func() bool { return !r.brain.Running() })
 }
 
-// TestOneTurnAtATime: a turn of the same conversation waits, and may be cut
-// off while it does.
+// TestOneTurnAtATime tests that a turn waits for the running turn of its conversation, and can
+// be cancelled while it waits.
 func TestOneTurnAtATime(t *testing.T) {
 	r := build(t, "plain")
 	first := make(chan error, 1)

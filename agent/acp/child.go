@@ -78,7 +78,7 @@ func (b *Brain) start(l *launch, previous *child) {
 		b.recordFailure(err)
 	} else if err = b.initialize(c); err != nil {
 		c.conn.shutdown(err)
-		err = c.conn.err() // an earlier reason for the end explains more
+		err = c.conn.err() // the earlier reason, if the connection had ended before the shutdown
 	}
 	l.child, l.err = c, err
 	b.mu.Lock()
@@ -159,7 +159,7 @@ func (b *Brain) watch(c *child) {
 	})
 }
 
-// exitError returns the error of a process that exited by itself.
+// exitError returns the error of a process that this package did not stop.
 func (b *Brain) exitError(c *child) error {
 	status, _ := c.program.ExitStatus()
 	if !c.initialized.Load() {

@@ -160,8 +160,9 @@ func (c *conn) handleResponse(m message) {
 	}
 }
 
-// handleRequest handles a request of the agent. It supports only requests for permission:
-// initialize offers neither files nor terminals.
+// handleRequest handles a request of the agent. It supports only requests for permission,
+// because initialize offers neither files nor terminals. A request for permission outside of
+// a turn is answered with "cancelled".
 func (c *conn) handleRequest(m message) {
 	if m.Method != "session/request_permission" {
 		c.send(message{ID: m.ID, Error: &rpcError{Code: codeNoMethod, Message: "method not found"}})
@@ -239,7 +240,7 @@ func (c *conn) send(m message) {
 	}
 }
 
-// encode marshals a message or its parameters. This never fails.
+// encode marshals a message or its parameters. It panics if v cannot be marshalled.
 func encode(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"perch/plain"
 )
 
-// conversation is a conversation with a robot.
+// conversation is a conversation of package agent with the agent. Check uses the conversation
+// with the ID "", and each call of DescribeImage uses a new conversation.
 type conversation struct {
 	turn chan struct{} // lock of capacity 1: holds an element while a turn runs
 
@@ -27,7 +28,7 @@ type conversation struct {
 }
 
 // beginTurn waits until no other turn of the conversation with this ID runs, and begins a
-// turn, which endTurn ends. A conversation with a turn is not removed to make room.
+// turn, which endTurn ends. While the turn runs, acquire does not remove the conversation.
 func (b *Brain) beginTurn(ctx context.Context, id string) (*conversation, error) {
 	conv, err := b.acquire(id)
 	if err != nil {
@@ -182,8 +183,8 @@ func (b *Brain) discard(conv *conversation) {
 }
 
 // waitOpened waits until the session s of the conversation conv is open. If the agent fails
-// to open it, waitOpened stops the agent unless a turn runs, because a new process may
-// succeed after a login.
+// to open the session within Options.Start, waitOpened stops the agent unless a turn runs,
+// because a new process may succeed, for example after a login.
 func (b *Brain) waitOpened(ctx context.Context, conv *conversation, s *session) (*session, error) {
 	var err error
 	select {
@@ -232,7 +233,7 @@ var errSessionLost = errors.New("the session no longer exists")
 
 // promptError returns the error of a turn. failure is the error in the agent's response to
 // the prompt, and began tells whether the turn has had an effect. If the agent needs a
-// login, promptError stores this for Check and closes the connection.
+// login, promptError stores the error for Check and closes the connection.
 func (b *Brain) promptError(s *session, failure error, began bool) error {
 	if err := s.conn.err(); err != nil {
 		return err

@@ -14,7 +14,8 @@ import (
 	"perch/must"
 )
 
-// TestStartFailures: each cause is one sentence that names it, and no key.
+// TestStartFailures tests that the error of each failed start is one line that names the cause
+// and contains no key.
 func TestStartFailures(t *testing.T) {
 	soon := func(o *acp.Options) { o.Start = 200 * time.Millisecond }
 	text := filepath.Join(t.TempDir(), "notes.txt")
@@ -59,7 +60,8 @@ func TestStartFailures(t *testing.T) {
 	}
 }
 
-// TestLoginRequiredAtTheFirstPrompt: some agents say so only when they are to answer.
+// TestLoginRequiredAtTheFirstPrompt tests an agent that reports only on a prompt that it needs
+// a login.
 func TestLoginRequiredAtTheFirstPrompt(t *testing.T) {
 	r := build(t, "plain")
 	must.Succeed(t, r.brain.Check(t.Context()))
@@ -70,12 +72,12 @@ func TestLoginRequiredAtTheFirstPrompt(t *testing.T) {
 	if err := r.brain.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "needs a login") {
 		t.Error(err)
 	}
-	r.want("say In.", "😐|In.|.done") // of a new process, which has seen the login
+	r.want("say In.", "😐|In.|.done") // from a new process, which works after the login
 	must.Succeed(t, r.brain.Check(t.Context()))
 }
 
-// TestNoMoreSessions: an agent that has no room for another conversation is not
-// ended in the middle of the one it has.
+// TestNoMoreSessions tests that an agent that refuses another session is not stopped while the
+// turn of its first session runs.
 func TestNoMoreSessions(t *testing.T) {
 	r := build(t, "one session")
 	first := make(chan error, 1)
@@ -91,7 +93,7 @@ func TestNoMoreSessions(t *testing.T) {
 	if err := <-first; err != nil || h.String() != "😐|Whole.|.done" {
 		t.Error(h, err)
 	}
-	r.want("where", "😐|Session s3 turn 1 blocks 2.|.done") // it is asked anew
+	r.want("where", "😐|Session s3 turn 1 blocks 2.|.done") // a session is requested again
 }
 
 func TestAPromptThatFails(t *testing.T) {
@@ -119,7 +121,7 @@ func TestDeathInTheMiddle(t *testing.T) {
 		"say One. Two. Thr;shut":                             "ended (",
 		"say One. Two. Thr;spawn;die":                        "ended (exit status 4)",
 		"tool c execute in_progress x;say One. Two. Thr;die": "ended (exit status 4)",
-		"muse 20;say One. Two. Thr;die":                      "ended (exit status 4)", // however much is still on its way
+		"muse 20;say One. Two. Thr;die":                      "ended (exit status 4)", // with 400 kB of thoughts in front
 	} {
 		t.Run(words, func(t *testing.T) {
 			r := build(t, "plain")
@@ -142,7 +144,7 @@ func TestDeathInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestDeathWhileAsking: the question is still put, and its answer goes nowhere.
+// TestDeathWhileAsking tests that a turn fails if the agent ends while the person is asked.
 func TestDeathWhileAsking(t *testing.T) {
 	r := build(t, "plain")
 	h := &received{on: func(reply agent.Reply) error {
@@ -196,7 +198,8 @@ func TestSuccessResetsTheBackOff(t *testing.T) {
 	}
 }
 
-// TestAgentThatDoesNotReadIsStopped: one that floods us and does not read is ended, not waited for.
+// TestAgentThatDoesNotReadIsStopped tests that an agent that sends many requests and reads no
+// response is stopped.
 func TestAgentThatDoesNotReadIsStopped(t *testing.T) {
 	r := build(t, "deaf")
 	if _, err := r.say("flood 20000;hang"); !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), "does not read") {
@@ -231,7 +234,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestCheckOpensASession, and closes it again.
+// TestCheckOpensASession tests that Check opens a session and closes it.
 func TestCheckOpensASession(t *testing.T) {
 	r := build(t, "plain")
 	for range 2 {

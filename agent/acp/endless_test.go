@@ -18,7 +18,7 @@ func TestEndlessWordsAreCutOff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := build(t, "plain", func(o *acp.Options) { o.Grace = time.Minute }) // a slow machine has to see it being asked to stop
+			r := build(t, "plain", func(o *acp.Options) { o.Grace = time.Minute }) // long enough for a slow machine to read the cancel before the agent is stopped
 			got, err := r.say(words)
 			cut := strings.HasSuffix(got, "|I was cut off: the answer was too long.|.done")
 			if err != nil || !cut || len(got) > 9000 || strings.Contains(got, "End.") {
@@ -29,8 +29,8 @@ func TestEndlessWordsAreCutOff(t *testing.T) {
 	}
 }
 
-// TestStrangersHaveNoAgent: a robot that nobody has adopted by name is passed
-// over, and the agent is not even started. A program without a robot is answered.
+// TestStrangersHaveNoAgent tests that a stranger's turn is refused without starting the agent.
+// An untrusted turn without a robot is answered.
 func TestStrangersHaveNoAgent(t *testing.T) {
 	r := build(t, "plain")
 	turn := r.turnOf("a", "say Yes.")

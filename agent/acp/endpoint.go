@@ -11,7 +11,8 @@ import (
 	"perch/agent/thinker"
 )
 
-// serverName is what agents call the tool server.
+// serverName is the name of the MCP server in the parameters of session/new. claude-agent-acp
+// makes it a part of the names of the server's tools.
 const serverName = "perch"
 
 // ToolEndpoint is an MCP server over HTTP for one session of an agent. It serves only

@@ -1,14 +1,14 @@
 package acp
 
-// What the tests look at from outside.
+// Functions that the external tests call.
 var (
 	ParseUpdate     = parseUpdate
 	ParseEvent      = parseEvent
 	ParsePermission = func(line []byte) { _, _ = parsePermission(message{Params: line}) }
 )
 
-// Take gives a connection lines, as if an agent had written them, and returns
-// what it answers.
+// Take passes lines to a new connection as the output of an agent, and returns the messages
+// that the connection sends.
 func Take(lines ...[]byte) (answers [][]byte) {
 	c := newConn(silentLog(), func(error) {})
 	for _, line := range lines {
@@ -25,23 +25,22 @@ func Take(lines ...[]byte) (answers [][]byte) {
 	}
 }
 
-// Mute reports how long after a failure the agent is not started.
+// Mute returns the time until the agent may be started again after a failure.
 func (b *Brain) Mute() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.retryAt.Sub(b.o.Now()).String()
 }
 
-// Running reports whether the agent's process is there and the connection
-// stands.
+// Running reports whether the agent was started and the connection to it is open.
 func (b *Brain) Running() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.child != nil && b.child.conn.err() == nil
 }
 
-// Open is how many sessions are known to the agent's connection, how many of our requests
-// have no answer yet, and how many events of the agent have not been handled.
+// Open returns the number of sessions of the connection, of requests to the agent without a
+// response, and of events of the agent that were not handled yet.
 func (b *Brain) Open() (sessions, requests, events int) {
 	b.mu.Lock()
 	c := b.child.conn

@@ -22,8 +22,8 @@ import (
 	"perch/waittest"
 )
 
-// TestMain is also the agent: the test binary, started again with the mode of
-// its behaviour in the environment.
+// TestMain runs the fake agent instead of the tests if the environment has FAKE_AGENT: the
+// tests start the test binary as their agent. FAKE_AGENT is the mode of the fake.
 func TestMain(m *testing.M) {
 	if mode := os.Getenv("FAKE_AGENT"); mode != "" {
 		newFake(mode).run()
@@ -32,13 +32,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// fake is an agent that does what the prompt says, step by step.
+// fake is an agent that performs the steps in the text of the prompt, which are separated by
+// semicolons (see script.step).
 type fake struct {
 	mode, dir string
 
 	mu       sync.Mutex
 	asked    int
-	answers  map[int]chan string // to our requests
+	answers  map[int]chan string // responses to the fake's requests; key: request ID
 	cancel   map[string]chan struct{}
 	sessions int
 	prompts  map[string]int
@@ -88,7 +89,7 @@ func (f *fake) run() {
 	}
 }
 
-// await waits until a test has made a file.
+// await waits until the test has created the file with this name (see processDir.make).
 func (f *fake) await(name string) {
 	waittest.Until(time.Hour, func() bool { _, err := os.Stat(filepath.Join(f.dir, name)); return err == nil })
 }
@@ -158,7 +159,8 @@ func (f *fake) take(m rpc) {
 	}
 }
 
-// promptWords are those of the last block with a text, or all of a plain string.
+// promptWords returns the text of the last block that has one, and the number of blocks. For a
+// prompt of the older dialect, which is a string, it returns the last line and 0.
 func promptWords(prompt json.RawMessage) (string, int) {
 	var blocks []struct{ Text string }
 	if json.Unmarshal(prompt, &blocks) == nil {
@@ -216,7 +218,7 @@ func (f *fake) open(m rpc) {
 	}
 	f.sessions++
 	id := fmt.Sprintf("s%d", f.sessions)
-	// Notifications may come before the answer they belong to.
+	// An agent may send notifications about a session before the response that opens it.
 	f.update(id, object{"sessionUpdate": "available_commands_update", "availableCommands": []any{}})
 	if f.mode == "old" {
 		f.result(m.ID, object{"session_id": id})
@@ -237,7 +239,7 @@ func chunk(session, kind, words string) object {
 	return updated(session, object{"sessionUpdate": kind, "content": object{"type": "text", "text": words}})
 }
 
-// script is one prompt being carried out.
+// script is the execution of one prompt.
 type script struct {
 	*fake
 	id      json.RawMessage
@@ -268,7 +270,7 @@ func (s *script) run(words string) {
 	s.result(s.id, object{"stopReason": s.reason})
 }
 
-// step reports whether the script goes on.
+// step performs one step and reports whether the script continues.
 func (s *script) step(verb, rest string) bool {
 	switch verb {
 	case "say":
@@ -302,7 +304,7 @@ func (s *script) step(verb, rest string) bool {
 			u["sessionUpdate"], u["title"] = "tool_call", f[3]
 		}
 		s.update(s.session, u)
-	case "named": // a tool with the name that claude-agent-acp sends beside the protocol
+	case "named": // a tool with its name in the metadata of claude-agent-acp
 		id, name, _ := strings.Cut(rest, " ")
 		s.update(s.session, object{"sessionUpdate": "tool_call", "toolCallId": id, "kind": "other", "status": "pending",
 			"title": name, "_meta": object{"claudeCode": object{"toolName": name}}})
@@ -316,7 +318,7 @@ func (s *script) step(verb, rest string) bool {
 		_ = json.Unmarshal([]byte(rest), &params)
 		params["session_id"] = s.session
 		s.write(object{"jsonrpc": "2.0", "method": "session/event", "params": params})
-	case "wait": // to be asked to stop, and then for a file
+	case "wait": // waits for session/cancel, and then for a file if rest names one
 		<-s.stop
 		if rest != "" {
 			s.await(rest)
@@ -363,7 +365,7 @@ func (s *script) step(verb, rest string) bool {
 		for range n {
 			s.write(object{"jsonrpc": "2.0", "id": 1, "method": "fs/read_text_file", "params": object{}})
 		}
-	case "repeat": // until it is asked to stop
+	case "repeat": // writes text until session/cancel
 		for {
 			select {
 			case <-s.stop:
@@ -382,7 +384,7 @@ func (s *script) step(verb, rest string) bool {
 	return true
 }
 
-// request asks the client something, waits, and says what came.
+// request sends requests to the client, waits for the responses, and writes them as text.
 func (s *script) request(verb, rest string) {
 	f := strings.SplitN(rest+"  ", " ", 3)
 	id, kind, title := f[0], f[1], strings.TrimSpace(f[2])
@@ -428,7 +430,8 @@ func (s *script) request(verb, rest string) {
 	}
 }
 
-// processDir is where a test's agents leave what they did.
+// processDir is the folder in which the agents of a test write what they have received, and a
+// file for each process.
 type processDir struct {
 	t   *testing.T
 	dir string
@@ -439,13 +442,13 @@ func (h processDir) received() string {
 	return string(text)
 }
 
-// make makes a file that the agent waits for.
+// make creates a file that the agent waits for.
 func (h processDir) make(name string) {
 	h.t.Helper()
 	must.Succeed(h.t, os.WriteFile(filepath.Join(h.dir, name), nil, 0o600))
 }
 
-// pids are of all processes that were started for the test.
+// pids returns the IDs of all processes that the test's agents have reported.
 func (h processDir) pids() (pids []int) {
 	found, _ := filepath.Glob(filepath.Join(h.dir, "pid-*"))
 	for _, name := range found {
@@ -455,8 +458,8 @@ func (h processDir) pids() (pids []int) {
 	return pids
 }
 
-// empty fails the test where any of the processes is still there. An agent has
-// to be gone by now; what it started may take the moment it takes to die.
+// empty fails the test if any of the processes still runs. Agents must have ended; processes
+// that they have started get two seconds to end.
 func (h processDir) empty() {
 	h.t.Helper()
 	for _, pid := range h.pids() {

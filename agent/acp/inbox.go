@@ -22,15 +22,16 @@ type inbox struct {
 	items       []item // text is stored as *joinedText
 	bytes       int    // bytes of text in items
 	permissions int    // permissions in items
-	overflow    bool   // whether text for the person or a tool's update was dropped because the inbox was full
+	overflow    bool   // whether text for the person, a tool's update or a permission was dropped because the inbox was full
 	closed      bool   // whether close was called
 }
 
 // newInbox returns an empty inbox.
 func newInbox() *inbox { return &inbox{filled: make(chan struct{}, 1)} }
 
-// enqueue adds an item and reports whether there was room for it. There is always room for
-// the end of the turn. After close, enqueue adds nothing and returns false.
+// enqueue adds an item and reports whether there was room for the item. There is always room
+// for the end of the turn. A pulse is not stored, and only wakes the receiver of filled.
+// After close, enqueue adds nothing and returns false.
 func (in *inbox) enqueue(it item) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -60,8 +61,9 @@ func (in *inbox) enqueue(it item) bool {
 	return in.add(it)
 }
 
-// join adds text to the last item, or appends it if the last item is of another kind. Thoughts
-// that do not fit are dropped. The caller holds mu.
+// join adds text to the last item, or appends a new item if the last item is of another kind.
+// It drops text and thoughts that do not fit, returns false for them, and sets overflow for
+// text. The caller holds mu.
 func (in *inbox) join(s string, isThought bool) bool {
 	if in.bytes+len(s) > limit.List || isThought && len(in.items) >= maxItems/2 {
 		in.overflow = in.overflow || !isThought

@@ -36,7 +36,7 @@ func (n *neck) Call(_ context.Context, name string, args map[string]any) (device
 
 func (*neck) Reboot(context.Context) error { return nil }
 
-// fakeEndpoints note what becomes of them.
+// fakeEndpoints opens endpoints and records the calls of their methods.
 type fakeEndpoints struct {
 	mu    sync.Mutex
 	notes []string
@@ -49,7 +49,7 @@ func (p *fakeEndpoints) note(format string, args ...any) {
 	p.notes = append(p.notes, fmt.Sprintf(format, args...))
 }
 
-// log is what was noted, which is then forgotten.
+// log returns the recorded calls and deletes them.
 func (p *fakeEndpoints) log() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *endpoint) StartTurn(_ context.Context, tools *thinker.TurnTools) {
 func (p *endpoint) EndTurn() { p.note("end %d", p.n) }
 func (p *endpoint) Close()   { p.note("close %d", p.n) }
 
-// lending is a rig whose agent is lent what a thinker would offer.
+// lending returns a rig whose agent gets the tools of a thinker.Brain, and its endpoints.
 func lending(t *testing.T, mode string) (*rig, *fakeEndpoints) {
 	p := &fakeEndpoints{}
 	return build(t, mode, func(o *acp.Options) {
@@ -96,7 +96,7 @@ func lending(t *testing.T, mode string) (*rig, *fakeEndpoints) {
 	}), p
 }
 
-// think has a turn of a robot with a neck.
+// think runs a turn of a robot with a neck.
 func (r *rig) think(words string, h *received) (*neck, error) {
 	n := &neck{}
 	turn := r.turnOf("a", words)
@@ -104,9 +104,8 @@ func (r *rig) think(words string, h *received) (*neck, error) {
 	return n, r.brain.Think(r.t.Context(), turn, h.take)
 }
 
-// TestAnAgentIsLentTools: each session has a place where it finds the tools of
-// its turns, from before it is opened; between turns they are void, and with
-// the session the place.
+// TestAnAgentIsLentTools tests that each session has an endpoint, which is opened before the
+// session and closed with it, and that the tools are available only during turns.
 func TestAnAgentIsLentTools(t *testing.T) {
 	r, p := lending(t, "tools")
 	if _, err := r.think("say Hi.", &received{}); err != nil {
@@ -151,7 +150,8 @@ func TestAnAgentIsLentTools(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatTakesNoTools of ours is offered none, and the log says so.
+// TestAnAgentThatTakesNoTools tests that an agent that does not support MCP over HTTP gets no
+// tools, and that this is logged.
 func TestAnAgentThatTakesNoTools(t *testing.T) {
 	r, p := lending(t, "plain")
 	if _, err := r.think("say Hi.", &received{}); err != nil || p.log() != "" || !strings.Contains(r.received(), `"mcpServers":[]`) {
@@ -162,8 +162,8 @@ func TestAnAgentThatTakesNoTools(t *testing.T) {
 	}
 }
 
-// TestALentToolNeedsNoPermission of a person, as a model's own does not. What
-// only looks like one, or is not lent in this turn, does.
+// TestALentToolNeedsNoPermission tests that the tools of the endpoint need no permission of a
+// person, but that tools with similar names, and tools not offered in this turn, need one.
 func TestALentToolNeedsNoPermission(t *testing.T) {
 	r, _ := lending(t, "tools")
 	const asks = "?"
@@ -180,15 +180,15 @@ func TestALentToolNeedsNoPermission(t *testing.T) {
 			t.Errorf("%s is not allowed: %s", name, h)
 		}
 	}
-	// A title is the model's to write.
+	// A title does not identify a tool, because the model may have written it.
 	h := &received{}
 	if _, err := r.think("ask t9 execute mcp__perch__self_robot_turn", h); err != nil || !strings.Contains(h.String(), asks) {
 		t.Errorf("a title: %v %s", err, h)
 	}
 }
 
-// TestALentToolActs in the turn: on its robot, and on what follows it. After
-// that no other brain answers the turn.
+// TestALentToolActs tests that a tool of the endpoint controls the turn's robot and the end of
+// the turn, and that after a tool has run the turn's error does not wrap agent.ErrAway.
 func TestALentToolActs(t *testing.T) {
 	r, p := lending(t, "tools")
 	use := func(name, args string) func(agent.Reply) error {

@@ -8,8 +8,8 @@ import (
 	"perch/agent/acp"
 )
 
-// TestRequestsAreAnswered: an agent that asks for what is not there, in
-// whatever way, is answered so, by the id it gave.
+// TestRequestsAreAnswered tests the responses to requests that are not supported or not valid,
+// and that other messages get no response.
 func TestRequestsAreAnswered(t *testing.T) {
 	for line, want := range map[string]string{
 		`{"jsonrpc":"2.0","id":7,"method":"fs/read_text_file","params":{}}`:            `"id":7,"error":{"code":-32601`,
@@ -30,8 +30,8 @@ func TestRequestsAreAnswered(t *testing.T) {
 	}
 }
 
-// FuzzTake: whatever an agent writes, every request is answered once, with one
-// line of JSON.
+// FuzzTake tests that each line of an agent causes at most one response, which is one line of
+// JSON.
 func FuzzTake(f *testing.F) {
 	for _, line := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c"},"options":[{"optionId":"a","kind":"allow_once"}]}}`,

@@ -13,7 +13,7 @@ import (
 type permission struct {
 	id      json.RawMessage // request ID
 	session string          // session ID
-	old     bool            // whether it is in the older dialect, which expects {"approved":true}
+	old     bool            // whether the request is in the older dialect, which expects {"approved":true}
 	call    toolChange      // the tool
 	allow   string          // ID of the option to allow the tool once; "" if none exists, and in the older dialect
 	reject  string          // ID of the option to reject the tool once; "" if none exists, and in the older dialect
@@ -60,13 +60,14 @@ type decision int
 
 // The decisions.
 const (
-	cancelled decision = iota // the turn has ended before a decision
+	cancelled decision = iota // no turn runs, the inbox is full, or the turn has ended before a decision
 	refused
 	allowed
 )
 
 // sendDecision sends the response to a request for permission. It never allows or rejects a
-// tool permanently: without an option to reject it once, the response is "cancelled".
+// tool permanently: if the request has no option to allow or reject the tool once, the
+// response is "cancelled".
 func (c *conn) sendDecision(p permission, d decision) {
 	outcome := map[string]any{"outcome": "cancelled"}
 	if option := map[decision]string{allowed: p.allow, refused: p.reject}[d]; option != "" {

@@ -10,8 +10,9 @@ import (
 )
 
 // DescribeImage implements agent.Seer. It uses a new session without the robot's tools, and
-// refuses all requests for permission: nobody has asked for more than a look at the picture.
-// It returns agent.ErrStranger if nobody at the robot may decide on permissions.
+// refuses all requests for permission, because the question needs nothing but the picture.
+// It returns agent.ErrStranger if nobody at the robot may decide on permissions, and an error
+// that wraps agent.ErrBlind if the agent does not accept pictures.
 func (b *Brain) DescribeImage(ctx context.Context, l agent.Look) (string, error) {
 	if b.o.MayAnswer == nil || !b.o.MayAnswer(l.Robot) {
 		return "", agent.ErrStranger

@@ -10,8 +10,8 @@ import (
 	"perch/device"
 )
 
-// TestPictures are shown to the agent in a session of their own, also within a turn, and what it
-// wants to do for a look is refused.
+// TestPictures tests that each picture is shown to the agent in a new session, also during a
+// turn, and that requests for permission in this session are refused.
 func TestPictures(t *testing.T) {
 	r := build(t, "eyes")
 	look := func(question string) (string, error) {

@@ -14,9 +14,9 @@ import (
 	"perch/must"
 )
 
-// TestARealAgent talks to the example agent of github.com/coder/acp-go-sdk, at
-// the version go.mod names: three conversations at once, of which one allows
-// what it is asked, one does not, and one is interrupted.
+// TestARealAgent runs three conversations at once with the example agent of
+// github.com/coder/acp-go-sdk, in the version of go.mod. One conversation allows the agent's
+// tool, one refuses it, and one is interrupted.
 func TestARealAgent(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "example-agent")
@@ -42,14 +42,14 @@ func TestARealAgent(t *testing.T) {
 		turns.Go(func() {
 			h := &received{answer: []agent.Answer{c.answer}}
 			err := r.brain.Think(context.Background(), r.turnOf(conversation, "Hello"), h.take)
-			got := strings.ReplaceAll(h.String(), "—|", "— ") // wherever the first sentence is cut
+			got := strings.ReplaceAll(h.String(), "—|", "— ") // the first sentence may be split after its dash
 			if err != nil || got != before+c.want {
 				t.Errorf("%s: %v\n%s\nnot\n%s", conversation, err, got, before+c.want)
 			}
 		})
 	}
 	turns.Go(func() {
-		for range 2 { // and once more, in the same session
+		for range 2 { // the second turn uses the same session
 			ctx, cancel := context.WithCancel(context.Background())
 			h := &received{on: func(reply agent.Reply) error {
 				if _, ok := reply.(agent.Say); ok {

@@ -28,7 +28,7 @@ type session struct {
 
 	// The following are guarded by conn.mu.
 	inbox    *inbox        // inbox of the running turn; nil between turns
-	draining chan struct{} // closed when the agent has responded to a cancelled prompt; nil if the agent owes no response
+	draining chan struct{} // closed when the agent has responded to a cancelled prompt; nil if there is no such prompt
 	dropped  bool          // whether drop was called before the session was opened
 
 	endpoint  ToolEndpoint // serves the session's tools; nil if it has none
@@ -108,7 +108,7 @@ func (c *conn) closeSession(s *session) {
 }
 
 // prompt starts a turn with these texts and pictures. The inbox receives all events of the
-// turn, including its end.
+// turn, including its end. The error is the reason for the end of the connection.
 func (c *conn) prompt(s *session, texts []string, pictures ...device.Picture) (*inbox, error) {
 	blocks := make([]map[string]any, 0, len(texts))
 	for _, t := range texts {
@@ -136,7 +136,7 @@ func (c *conn) prompt(s *session, texts []string, pictures ...device.Picture) (*
 }
 
 // endPrompt handles the response to the prompt whose events went to in. If the agent has
-// ignored a cancel and no turn runs any more, it closes the connection.
+// ignored a cancel and no turn runs any more, endPrompt closes the connection.
 func (c *conn) endPrompt(s *session, in *inbox) {
 	c.mu.Lock()
 	if s.inbox == in {
@@ -225,7 +225,7 @@ func (c *conn) abandon(s *session) {
 }
 
 // drained returns a channel that is closed when the agent has responded to a cancelled
-// prompt, or nil if the agent owes no such response.
+// prompt, or nil if there is no cancelled prompt without a response.
 func (s *session) drained() <-chan struct{} {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()

@@ -99,8 +99,9 @@ func (r *turnRun) run(ctx context.Context) (ended, error) {
 	}
 }
 
-// next waits for the next item within the turn's time limits. It returns errSilent or
-// errEndless after such a limit, and errTooMuch if the inbox was full.
+// next waits for the next item within the turn's time limits. It returns errSilent after
+// Options.Silence, errEndless after Options.Turn or Options.Words, errTooMuch if the inbox was
+// full, and the error of ctx if ctx ends.
 func (r *turnRun) next(ctx context.Context) (item, error) {
 	left := r.brain.o.Turn - r.waited
 	if r.inText {
@@ -254,7 +255,8 @@ func (r *turnRun) handlePermission(ctx context.Context, p permission) error {
 }
 
 // decide decides on a permission: by the kind and the name of the tool, or else by asking
-// the person. It refuses what the person cannot judge, or may not decide, and says so.
+// the person. It refuses without asking, and has the robot say why, if the tool could only be
+// allowed permanently, if the title cannot be read aloud, or if the person may not decide.
 func (r *turnRun) decide(ctx context.Context, p permission) (decision, error) {
 	call := p.call
 	for _, t := range r.seen {
@@ -295,8 +297,8 @@ func (r *turnRun) decide(ctx context.Context, p permission) (decision, error) {
 	return r.ask(ctx, agent.Permission(r.words, call.kind, title, maxSpokenTitle, len(call.title) >= maxTitle || len(title) >= limit.Name))
 }
 
-// ask asks the person in the room, and repeats the question once if the answer is not
-// understood.
+// ask asks the person, and repeats the question once if the answer is not understood. The
+// receiver of agent.Ask calls Answer before it returns; ask refuses if it has not.
 func (r *turnRun) ask(ctx context.Context, question string) (decision, error) {
 	for _, text := range []string{question, r.words.Message("ask.again", "question", question)} {
 		answered := make(chan agent.Answer, 1)

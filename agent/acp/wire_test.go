@@ -52,17 +52,17 @@ func TestInboxIsBounded(t *testing.T) {
 	}
 }
 
-// TestEndlessAgents: a turn, its words and its silence have bounds, and who listens hears so politely. Thoughts and
-// tools are signs of life. The agent is asked to stop.
+// TestEndlessAgents tests the limits of the time of a turn, of its text and of silence. Thoughts
+// and tools are signs of life. After a limit the robot says a phrase and the agent is cancelled.
 func TestEndlessAgents(t *testing.T) {
 	chunk := func(kind, words string) string {
 		return `{"sessionUpdate":"` + kind + `","content":{"type":"text","text":"` + words + `"}}`
 	}
 	const steps = "I stopped here: it took too many steps."
 	for name, c := range map[string]struct {
-		first, again string // updates of the agent; the second again and again
+		first, again string // first update of the agent, and the update that it repeats
 		took         time.Duration
-		want         string // the last words; empty is no sign of life
+		want         string // the last sentence; "" if the turn fails with errSilent
 	}{
 		"a letter at a time": {chunk("agent_message_chunk", "Well. "), chunk("agent_message_chunk", "a "), 5 * time.Minute, steps},
 		"thoughts":           {"{}", chunk("agent_thought_chunk", "hm"), 30 * time.Minute, steps},
@@ -112,8 +112,8 @@ func TestEndlessAgents(t *testing.T) {
 	}
 }
 
-// TestASessionThatDoesNotOpen is waited for as long as a start may take, and its agent is
-// ended.
+// TestASessionThatDoesNotOpen tests that waitOpened waits for Options.Start and then stops the
+// agent.
 func TestASessionThatDoesNotOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &Brain{o: Options{Command: []string{"slow"}, Start: time.Minute}}
@@ -129,7 +129,7 @@ func TestASessionThatDoesNotOpen(t *testing.T) {
 	})
 }
 
-// TestReasonsOfErrors: an agent's reason is shown, which is often in the data of its error.
+// TestReasonsOfErrors tests that the text of an error contains the reason in its data.
 func TestReasonsOfErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"code":-32603,"message":"Internal error","data":{"details":"model any is not there"}}`:           "Internal error: model any is not there (-32603)",
