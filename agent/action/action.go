@@ -1,7 +1,8 @@
 // Package action represents what an agent does as actions of the three.ws agent system,
 // which have one of fourteen types. Of converts Perch's events to actions, and Action.Event
-// converts the actions of viewers to events. A Log stores the latest actions of each
-// character, and Rates limits the rate of viewers' actions.
+// converts the actions of viewers to events. A viewer is a program that shows a character. A
+// Log stores the latest actions of each character, and Rates limits the rate of viewers'
+// actions. The HTTP API for viewers and the diary use the package.
 //
 // Nothing in the package opens a connection or reads a clock.
 package action
@@ -67,8 +68,9 @@ const (
 	maxFindings        = 1_000_000 // errors, or warnings, of a validation
 )
 
-// The payloads as the agent system defines them, with the extension By: it is "viewer" if a
-// viewer has reported the action. Action.Event ignores By.
+// The payloads as the agent system defines them, with the additional field By. By is
+// event.ByViewer if a viewer has reported the action; some events have other values, such as
+// event.ByModel. Action.Event ignores By.
 type (
 	speech struct {
 		Text      string  `json:"text"`
@@ -229,8 +231,8 @@ func fromEvent(e event.Event, sentiment Sentiment) (kind Type, payload any, skil
 	return "", nil, ""
 }
 
-// Private reports whether only the owner may see actions of a type, because they contain
-// what the agent knows about the household.
+// Private reports whether only the owner may see actions of a type, because the actions
+// contain remembered facts or signed messages.
 func (t Type) Private() bool { return t == Remember || t == Sign }
 
 // Shown returns the form of the action that a viewer may see: without the arguments, the output
@@ -425,8 +427,8 @@ func (p memory) event() (event.Event, error) {
 		errors.Join(requireText("content", p.Content, limit.Text), checkLength("name", p.Name, limit.Name))
 }
 
-// applianceAddressPrefix is the prefix of the address of the appliance's key. Viewers use
-// other keys and may not claim such an address.
+// applianceAddressPrefix is the prefix of the address of Perch's own key (see package diary).
+// Viewers use other keys and may not claim such an address.
 const applianceAddressPrefix = "ed25519:"
 
 func (p signature) event() (event.Event, error) {

@@ -17,8 +17,8 @@ import (
 
 func number(f float64) *float64 { return &f }
 
-// TestEventsAndActionsMapBothWays holds both directions: what each event is in the agent system's words,
-// and which event a viewer's action is.
+// TestEventsAndActionsMapBothWays tests the conversion of each event to an action, and of the action
+// to an event.
 func TestEventsAndActionsMapBothWays(t *testing.T) {
 	at := time.UnixMilli(1_790_000_000_123)
 	seen := map[Type]bool{}
@@ -27,7 +27,7 @@ func TestEventsAndActionsMapBothWays(t *testing.T) {
 		kind    Type
 		payload string
 		skill   string
-		back    event.Event // nil is the event itself
+		back    event.Event // event for the action; nil means equal to event
 	}{
 		{event.Said{Text: "Hello!", By: event.ByViewer}, Speak, `{"text":"Hello!","sentiment":0.5,"by":"viewer"}`, "", nil},
 		{event.Thought{Text: "hm", By: event.ByViewer}, Think, `{"thought":"hm","by":"viewer"}`, "", nil},
@@ -85,8 +85,8 @@ func TestEventsAndActionsMapBothWays(t *testing.T) {
 	}
 }
 
-// TestAViewerPassesForNobodyElse: whatever it says of itself, its report is told as a
-// viewer's; what the agent does by itself is told without.
+// TestAViewerPassesForNobodyElse tests that the action of a viewer always has By "viewer",
+// whatever the viewer sends as By, and that the agent's own actions never have it.
 func TestAViewerPassesForNobodyElse(t *testing.T) {
 	for kind, payload := range map[Type]string{Speak: `"text":"x"`, Think: `"thought":"x"`, Gesture: `"name":"wave"`, Emote: `"trigger":"empathy"`,
 		LookAt: `"target":"user"`, PerformSkill: `"skill":"x"`, SkillDone: `"skill":"x"`, SkillError: `"skill":"x"`, Remember: `"content":"x"`,
@@ -166,7 +166,7 @@ func TestBadActions(t *testing.T) {
 	}
 }
 
-// TestTheLogIsBounded has more actions of more characters than are kept.
+// TestTheLogIsBounded records more actions and characters than the limits of the log.
 func TestTheLogIsBounded(t *testing.T) {
 	l := NewLog(func(_ device.ID, session string) string { return session }, nil)
 	for c := range maxCharacters + 3 {

@@ -19,7 +19,7 @@ const (
 	burstInterval = 100 * time.Millisecond
 	cooldown      = time.Second // no action of the type is accepted for this time after too large a burst
 
-	maxPlaces = 256 // one more replaces another (see place)
+	maxPlaces = 256 // a further place replaces another (see Rates.place)
 )
 
 // maxBurst returns how many actions of a type may arrive within burstInterval.
@@ -35,7 +35,8 @@ func maxBurst(kind Type) int {
 	return 100
 }
 
-// ErrRate is wrapped if a burst is too large; the error names the type.
+// ErrRate is wrapped by the errors of Admit for actions of a type that arrive too fast. The
+// error names the type.
 var ErrRate = errors.New("too many actions")
 
 // Rates limits the rate of viewers' actions, separately for each Place, such as a robot or a

@@ -8,8 +8,9 @@ import (
 	"perch/event"
 )
 
-// TestRates: a gesture each 600 ms, one emote of a trigger for all within
-// 150 ms, of the greatest weight, and a look once 100 ms have passed without another.
+// TestRates tests that gestures less than 600 ms apart are dropped, that of the emotes with
+// one trigger within 150 ms only the strongest is published, and that a look is published if
+// no other look arrives within 100 ms.
 func TestRates(t *testing.T) {
 	at := func(ms int) time.Time { return time.Unix(1, 0).Add(time.Duration(ms) * time.Millisecond) }
 	gestures := action.NewRates[int]()
@@ -25,8 +26,8 @@ func TestRates(t *testing.T) {
 	user, camera := event.LookAt{Target: "user"}, event.LookAt{Target: "camera"}
 	for _, c := range []struct {
 		kind                    action.Type
-		first, second, together event.Event // the second comes 60 ms later
-		due                     int         // ms
+		first, second, together event.Event // the second arrives 60 ms after the first; together is published
+		due                     int         // milliseconds after the first
 	}{
 		{action.Emote, much, little, much, 150},
 		{action.Emote, little, much, much, 150},

@@ -1,4 +1,4 @@
-// Package anthropic implements thinker.Model with Anthropic's Messages API and its official
+// Package anthropic implements thinker.Model with Anthropic's Messages API and the official
 // SDK. The server is Anthropic's, or a proxy with the same API.
 //
 // The key and the address come from the options, never from the environment. The SDK's
@@ -187,8 +187,9 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// Continue implements thinker.Model. It repeats a request without an option that the model has
-// rejected, unless text was already passed to out.
+// Continue implements thinker.Model. If the model rejects an option or the thinking in the
+// prompt, Continue repeats the request without it, unless text was already passed to out. It
+// makes at most limit.Tries requests.
 func (e *Engine) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	for try := 1; ; try++ {
 		e.mu.Lock()

@@ -98,8 +98,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// FuzzMessages: whatever is sent, a message ends or fails, and in the same way
-// wherever the network cuts it.
+// FuzzMessages tests that any response body leads to either an end or an error, and that the
+// result does not depend on how the network splits the body.
 func FuzzMessages(f *testing.F) {
 	for _, name := range []string{"text.sse", "tools.sse"} {
 		f.Add(thinkertest.Record(f, name))
@@ -115,8 +115,8 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// TestSettingsOfACharacter: what answers has its own temperature, as high as the API takes
-// one, and at most as many tokens as its owner allows.
+// TestSettingsOfACharacter tests that a character's temperature replaces the configured one, up to
+// the maximum of the API, and that its number of tokens is limited by the configured number.
 func TestSettingsOfACharacter(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { w.Write(thinkertest.Record(t, "text.sse")) })
 	half, little, much := 0.5, 0.2, 1.5
@@ -143,7 +143,7 @@ func TestSettingsOfACharacter(t *testing.T) {
 }
 
 func TestRequest(t *testing.T) {
-	t.Setenv("ANTHROPIC_API_KEY", "of-the-environment") // which is nobody's business
+	t.Setenv("ANTHROPIC_API_KEY", "of-the-environment") // must not be used
 	t.Setenv("ANTHROPIC_BASE_URL", "http://elsewhere.invalid")
 	s := serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { w.Write(thinkertest.Record(t, "text.sse")) })
 	half := 0.5
@@ -178,7 +178,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// answered is a conversation after the two calls of a message were answered.
+// answered returns a prompt with the message m and the results of its two calls.
 func answered(m received) thinker.Prompt {
 	p := withTools()
 	p.Messages = append(p.Messages,
@@ -188,8 +188,8 @@ func answered(m received) thinker.Prompt {
 	return p
 }
 
-// TestThinkingIsSentBack: what was thought stands beside its calls in the next
-// request, with the same tools before it, and is left out where it is refused.
+// TestThinkingIsSentBack tests that the next request repeats the thinking with its calls and the
+// same tools, and that it omits thinking that the API has rejected.
 func TestThinkingIsSentBack(t *testing.T) {
 	refuse := false
 	s := serve(t, func(w http.ResponseWriter, _ string, body map[string]any) {
@@ -218,7 +218,7 @@ func TestThinkingIsSentBack(t *testing.T) {
 		t.Error(content(1))
 	}
 	last := rounds
-	last.Tools = nil // the round after which there are no more
+	last.Tools = nil // as in the last request of a turn
 	thinkertest.Listen(e, last)
 	body := s.Requests()[2].Body
 	if !reflect.DeepEqual(body["tools"], s.Requests()[0].Body["tools"]) || !reflect.DeepEqual(body["tool_choice"], map[string]any{"type": "none"}) {
@@ -228,16 +228,15 @@ func TestThinkingIsSentBack(t *testing.T) {
 	if got := thinkertest.Listen(e, rounds); got.Err != "" || strings.Contains(content(4), "thinking") {
 		t.Error(got, content(4))
 	}
-	// With nothing kept, the calls' names are all there is to offer.
+	// Without the thinking, the offered tools have only the names of the calls.
 	thinkertest.Listen(e, last)
 	if tools := s.Requests()[5].Body["tools"].([]any); len(tools) != 2 {
 		t.Error(tools)
 	}
 }
 
-// TestInvalidArgumentsAreSentBackEmpty: of a message that thought, too, arguments that
-// cannot be read stand in the next request as an empty object, beside what was
-// thought.
+// TestInvalidArgumentsAreSentBackEmpty tests that the next request contains an empty object in
+// place of invalid arguments of a call, also in a message with thinking.
 func TestInvalidArgumentsAreSentBackEmpty(t *testing.T) {
 	broken := bytes.Replace(thinkertest.Record(t, "tools.sse"), []byte(`\"Köln\"}`), []byte(`\"Köl`), 1)
 	s := serve(t, func(w http.ResponseWriter, _ string, body map[string]any) {

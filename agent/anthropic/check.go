@@ -16,9 +16,8 @@ import (
 // checkTimeout is the maximum duration of a request about models.
 const checkTimeout = 5 * time.Second
 
-// Check requests the description of the model, which costs nothing, and returns an error that
-// wraps agent.ErrAway if the engine could not work. A proxy that does not support this request
-// passes the check.
+// Check requests the description of the model, which costs nothing, and returns an error if
+// the model cannot be used. A proxy that does not support this request passes the check.
 func (e *Engine) Check(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -46,7 +45,7 @@ func (e *Engine) Check(ctx context.Context) error {
 func (e *Engine) Warm(ctx context.Context) error { return e.Check(ctx) }
 
 // explainNotFound returns the error for a response of status 404. If the model does not exist,
-// the error names the models that the server lists.
+// the error names up to limit.Named models that the server lists.
 func (e *Engine) explainNotFound(ctx context.Context, r remote.Refusal, kind string) error {
 	if kind != "not_found_error" {
 		return e.server.Faultf("there is no Messages API at %s (%s); is it the base address?", remote.Address(e.base), e.server.StatusText(r))
@@ -70,7 +69,7 @@ func (e *Engine) explainNotFound(ctx context.Context, r remote.Refusal, kind str
 // maxPictureBytes is the maximum size of a picture. The API accepts 5 MB of base64.
 const maxPictureBytes = 3 << 20
 
-// DescribeImage implements agent.Seer.
+// DescribeImage implements agent.Seer. It returns agent.ErrBlind unless Options.Vision is set.
 func (e *Engine) DescribeImage(ctx context.Context, l agent.Look) (string, error) {
 	if !e.o.Vision {
 		return "", agent.ErrBlind

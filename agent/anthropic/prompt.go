@@ -38,7 +38,7 @@ func (e *Engine) encode(p thinker.Prompt, without rejections) sdk.MessageNewPara
 		}
 		message, toolsThen := e.encodeMessage(m)
 		if len(message.Content) == 0 || len(params.Messages) == 0 && message.Role == sdk.MessageParamRoleAssistant {
-			continue // the first message must be the user's
+			continue // skip an empty message, and messages of the assistant before the user's first message
 		}
 		if last := len(params.Messages) - 1; last >= 0 && params.Messages[last].Role == message.Role {
 			// The API requires the results of all calls of a message in one message.

@@ -18,7 +18,7 @@ import (
 const statusOverloaded = 529
 
 // statusOfKind maps the type of an error to its status code. It is needed for an error within a
-// stream, whose own status was 200.
+// stream, because the response of a stream has the status 200.
 var statusOfKind = map[string]int{
 	"invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403,
 	"not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "api_error": 500,
@@ -48,7 +48,8 @@ func refusalOf(err error) (r remote.Refusal, kind string, ok bool) {
 	return r, kind, true
 }
 
-// explain returns the error for the owner: one sentence with the cause and the remedy.
+// explain returns the error of ctx if ctx has ended, and otherwise an error for the owner: one
+// sentence with the cause and the remedy.
 func (e *Engine) explain(ctx context.Context, err error) error {
 	var fault *remote.Fault
 	var elsewhere *redirected
@@ -71,7 +72,9 @@ func (e *Engine) explain(ctx context.Context, err error) error {
 	return e.server.Unreachable(err, errors.Is(err, io.ErrUnexpectedEOF))
 }
 
-// explainRefusal explains an error that the API has returned.
+// explainRefusal explains an error that the API has returned. The result does not wrap
+// agent.ErrAway if the API has refused the content of the request, because another server
+// would probably refuse it as well.
 func (e *Engine) explainRefusal(ctx context.Context, r remote.Refusal, kind string) error {
 	switch {
 	case strings.Contains(r.Reason, "credit balance"):

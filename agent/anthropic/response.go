@@ -16,8 +16,8 @@ import (
 	"perch/remote"
 )
 
-// trailerTimeout is how long to read on after the end of a message: if the body ends within
-// this time, the connection can be reused.
+// trailerTimeout is how long to continue reading after the end of a message: if the body ends
+// within this time, the connection can be reused.
 const trailerTimeout = 100 * time.Millisecond
 
 // errNotMessages is returned for a response that is not a message of the Messages API.

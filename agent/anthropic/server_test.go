@@ -24,13 +24,14 @@ func apiError(kind, message string) string {
 	return `{"type":"error","error":{"type":"` + kind + `","message":"` + message + `"},"request_id":"req_1"}`
 }
 
-// TestErrors: one sentence for each cause, never the key, and no long waits.
+// TestErrors tests that each failure leads to a one-line error without the key, after the
+// expected number of requests.
 func TestErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		header http.Header
 		body   string
-		ours   bool // not ErrAway
+		ours   bool // whether the error does not wrap agent.ErrAway
 		tries  int
 		want   string
 	}{
@@ -91,7 +92,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestRejectedOptionsAreLeftOut: what a model does not take is left out and logged once.
+// TestRejectedOptionsAreLeftOut tests that an option that the model rejects is omitted from then
+// on, and logged once.
 func TestRejectedOptionsAreLeftOut(t *testing.T) {
 	one := 1.0
 	s := serve(t, func(w http.ResponseWriter, _ string, body map[string]any) {
@@ -145,7 +147,7 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// TestCheck asks for the model, at Anthropic and at a proxy that cannot say.
+// TestCheck tests Check with a server that describes models, and with a proxy that does not.
 func TestCheck(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int

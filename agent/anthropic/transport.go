@@ -46,7 +46,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response.Header.Del("Retry-After-Ms") // the SDK would use it in place of Retry-After, without a limit
 	b := &watchedBody{Body: remote.Body{ReadCloser: response.Body, Left: limit.Answer, Full: errTooLarge}}
 	if response.StatusCode >= 400 {
-		b.Left, b.Full = limit.Body, io.EOF // cut the rest off: the status says enough
+		b.Left, b.Full = limit.Body, io.EOF // truncate the body instead of failing: the status is sufficient for an error
 	}
 	b.Watch, _ = r.Context().Value(watchKey{}).(*remote.Watch)
 	response.Body = b

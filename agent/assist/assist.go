@@ -1,12 +1,13 @@
 // Package assist answers turns with a conversation agent of Home Assistant: a language model
-// or the built-in sentences, with access to the whole home.
+// or the built-in sentences, with access to the devices of the home.
 //
 // A turn runs the intent stage of an Assist pipeline over a WebSocket, so that the first
 // sentence of an answer can be spoken before the answer is complete. All turns, which may
-// run concurrently, use the same connection: a new one would cost a .local look-up and
-// several round trips, after the person has finished speaking. A connection that was idle
-// for a while is pinged before it is used. If a connection fails during a turn, the command
-// is not sent again, because Home Assistant may have carried it out.
+// run concurrently, use the same connection: opening a connection for each turn would cost a
+// .local look-up and several round trips, after the person has finished speaking. A
+// connection that was idle for a while is pinged before it is used. If a connection fails
+// during a turn, the command is not sent again, because Home Assistant may have carried it
+// out. Optionally, a turn uses Home Assistant's REST API instead.
 package assist
 
 import (
@@ -43,9 +44,9 @@ type Options struct {
 	IdleWithin  time.Duration // maximum pause within an answer; default: remote.Patience
 	TurnWithin  time.Duration // maximum waiting time for Home Assistant in a turn; default: 5 minutes
 	// Perform performs the skill that has a sentence matching the text of the turn; Home Assistant does not know these
-	// sentences. found is false if no skill has one. Perform may be nil.
+	// sentences. found is false if no skill has such a sentence. Perform may be nil.
 	Perform func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) (found bool, err error)
-	Phrases agent.Phrases // spoken after an answer that was stopped
+	Phrases agent.Phrases // the phrase "cut_off" is spoken after an answer that was stopped
 
 	// QuietFor is how long the connection may have been idle to be used without a ping;
 	// default: 20 s.
@@ -159,7 +160,8 @@ func (b *Brain) Close() {
 }
 
 // Check returns an error of one sentence unless Home Assistant can be reached, accepts the
-// token, and has the pipeline or agent. The next turn uses the same connection.
+// token, and has the pipeline or agent. With REST, it does not check an agent that is not an
+// entity. The next turn uses the same connection.
 func (b *Brain) Check(ctx context.Context) error {
 	if err := b.check(ctx); err != nil {
 		return awayError(ctx, err)

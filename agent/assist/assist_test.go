@@ -18,7 +18,7 @@ import (
 	"perch/waittest"
 )
 
-// plain answers as an agent without a stream does.
+// plain answers a command in one piece, like a conversation agent that does not stream.
 func plain(p *peer, m command) bool {
 	p.began(m)
 	p.event(m, "intent-start", `{"engine":"conversation.home_assistant","conversation_id":"c1"}`)
@@ -44,8 +44,8 @@ func TestAWholeAnswer(t *testing.T) {
 	waittest.For(t, "runs are let go of", func() bool { return len(h.commands("unsubscribe_events")) == 2 })
 }
 
-// TestAnAnswerIsSpokenAsItIsWritten: the first sentence is sent before the
-// second is there.
+// TestAnAnswerIsSpokenAsItIsWritten tests that the first sentence is sent before the second
+// has arrived.
 func TestAnAnswerIsSpokenAsItIsWritten(t *testing.T) {
 	spoken := make(chan struct{})
 	h := newFakeHA(t, func(p *peer, m command) bool {
@@ -126,7 +126,7 @@ func TestConversations(t *testing.T) {
 	}
 	with("a", "first", "")
 	with("b", "another robot", "")
-	next = "c2" // Home Assistant does not know c1 any more
+	next = "c2" // Home Assistant has forgotten c1 and starts a new conversation
 	with("a", "second", "c1")
 	with("a", "third", "c2")
 	now = now.Add(5*time.Minute - time.Second)
@@ -150,8 +150,8 @@ func TestConversations(t *testing.T) {
 	with("0", "is not kept", "")
 }
 
-// TestInterruptedTurnStaysInTheConversation, and is stopped at Home
-// Assistant's side.
+// TestInterruptedTurnStaysInTheConversation tests that a cancelled turn is stopped in Home
+// Assistant, and that the next turn continues the conversation.
 func TestInterruptedTurnStaysInTheConversation(t *testing.T) {
 	started := make(chan struct{}, 1)
 	h := newFakeHA(t, func(p *peer, m command) bool {
@@ -248,7 +248,8 @@ func TestTurnsThatFail(t *testing.T) {
 	}
 }
 
-// TestFailureAfterAToolIsFinal: after a tool has run no other brain is asked.
+// TestFailureAfterAToolIsFinal tests that the error of a turn in which a tool has run does not
+// wrap agent.ErrAway, so that no other brain is asked.
 func TestFailureAfterAToolIsFinal(t *testing.T) {
 	h := newFakeHA(t, func(p *peer, m command) bool {
 		p.began(m)
@@ -269,7 +270,8 @@ func TestWrongToken(t *testing.T) {
 	asAway(t, b.Check(t.Context()), "refuses the token")
 }
 
-// TestReconnectAfterARestart: the connection that is gone is made anew.
+// TestReconnectAfterARestart tests that a turn opens a new connection after the connection was
+// closed.
 func TestReconnectAfterARestart(t *testing.T) {
 	h := newFakeHA(t, plain)
 	b := h.brain(t)
@@ -281,8 +283,8 @@ func TestReconnectAfterARestart(t *testing.T) {
 	}
 }
 
-// TestQuietConnectionIsPinged before a command is given on it,
-// and none is given twice.
+// TestQuietConnectionIsPinged tests that an idle connection is pinged before a command, that it
+// is replaced if it does not answer, and that no command is sent twice.
 func TestQuietConnectionIsPinged(t *testing.T) {
 	h := newFakeHA(t, plain)
 	b := h.brain(t, func(o *assist.Options) { o.QuietFor, o.ConnectWithin = 1, 200*time.Millisecond })

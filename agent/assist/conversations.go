@@ -10,13 +10,12 @@ import (
 // maxIdle is how long Home Assistant stores a conversation that is not used.
 const maxIdle = 5 * time.Minute
 
-// conversations maps conversation IDs of this appliance to conversation IDs of Home
-// Assistant.
+// conversations maps conversation IDs of Perch to conversation IDs of Home Assistant.
 type conversations struct {
 	now func() time.Time
 
 	mu   sync.Mutex
-	byID map[string]conversation // key: conversation ID of the appliance
+	byID map[string]conversation // key: conversation ID of Perch
 }
 
 // conversation is a conversation of Home Assistant.
@@ -38,9 +37,9 @@ func (c *conversations) hassID(id string) string {
 	return k.hassID
 }
 
-// store stores Home Assistant's ID of a conversation after a turn. It may differ from the
+// store stores Home Assistant's ID of a conversation after a turn. hassID may differ from the
 // ID before the turn, if Home Assistant no longer knew the earlier ID. If hassID is empty or
-// too long, store forgets the conversation.
+// too long, store removes the conversation.
 func (c *conversations) store(id, hassID string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"perch/device"
 )
 
-// TestEndlessAnswers: an answer, and the time it takes, have bounds, and who
-// listens hears politely that it was cut off.
+// TestEndlessAnswers tests that answers that are too long or take too long are cut off, and
+// that a phrase is spoken then.
 func TestEndlessAnswers(t *testing.T) {
 	goesOn := func(n int, piece string, pause time.Duration) func(*peer, command) bool {
 		return func(p *peer, m command) bool {
@@ -61,8 +61,8 @@ func TestEndlessAnswers(t *testing.T) {
 	}
 }
 
-// TestSlowAnswersAreGivenUp: a letter now and then is worth no more waiting than it takes
-// to be said eight times; a tool at work has longer than words have.
+// TestSlowAnswersAreGivenUp tests that an answer that arrives far slower than it is spoken is
+// stopped, and that a pause during a tool may be longer than a pause in the text.
 func TestSlowAnswersAreGivenUp(t *testing.T) {
 	letters := func(piece string, pause time.Duration, n int) func(*peer, command) bool {
 		return func(p *peer, m command) bool {
@@ -78,7 +78,7 @@ func TestSlowAnswersAreGivenUp(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		answer func(*peer, command) bool
-		want   string // of the error; empty is an answer
+		want   string // text of the error; "" if the turn succeeds
 	}{
 		"letters": {letters(`{"content":"a"}`, 800*time.Millisecond, 8), "far slower than it is spoken"},
 		"thought": {letters(`{"thinking_content":"a"}`, 800*time.Millisecond, 8), "far slower than it is spoken"},
@@ -109,9 +109,8 @@ func TestSlowAnswersAreGivenUp(t *testing.T) {
 	}
 }
 
-// TestStrangersDoNotControlTheHome: a robot that nobody has adopted by name and a program without a
-// key, such as a client of Wyoming, are passed over, and Home Assistant is not even asked. A program
-// with a key is answered.
+// TestStrangersDoNotControlTheHome tests that untrusted turns of a robot and of a program are refused
+// without a connection to Home Assistant, and that a trusted turn is answered.
 func TestStrangersDoNotControlTheHome(t *testing.T) {
 	h := newFakeHA(t, plain)
 	b := h.brain(t)

@@ -22,13 +22,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const canary = "eyCanary-token_0123456789abcdef.x"
 
-// fakeHA is a Home Assistant: its WebSocket, and REST where rest is set.
+// fakeHA is a fake Home Assistant with a WebSocket API. rest serves all other requests.
 type fakeHA struct {
 	url   string
 	rest  http.HandlerFunc
 	conns atomic.Int64
-	deaf  atomic.Bool // answers no ping
-	// answer says what comes of a command; it returns false to cut.
+	deaf  atomic.Bool // whether pings are ignored
+	// answer responds to a command. It returns false to close the connection.
 	answer func(p *peer, m command) bool
 
 	mu       sync.Mutex
@@ -57,7 +57,7 @@ type peer struct {
 func (p *peer) say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_ = p.SendText(fmt.Appendf(nil, format, args...)) // the other side may have left
+	_ = p.SendText(fmt.Appendf(nil, format, args...)) // the client may have closed the connection
 }
 
 // event sends an event of a run.
@@ -65,12 +65,12 @@ func (p *peer) event(m command, kind, data string) {
 	p.say(`{"id":%d,"type":"event","event":{"type":"%s","data":%s}}`, m.ID, kind, data)
 }
 
-// delta sends a piece of the conversation.
+// delta sends a part of the answer, or of a tool call or its result.
 func (p *peer) delta(m command, data string) {
 	p.event(m, "intent-progress", `{"chat_log_delta":`+data+`}`)
 }
 
-// end ends an answer with a text.
+// end ends a run with its whole answer. kind is the type of the response.
 func (p *peer) end(m command, kind, speech, conversation string) {
 	p.event(m, "intent-end",
 		fmt.Sprintf(
@@ -106,7 +106,7 @@ func newFakeHA(t testing.TB, answer func(p *peer, m command) bool) *fakeHA {
 	return h
 }
 
-// cut ends every connection.
+// cut closes all connections.
 func (h *fakeHA) cut() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -153,7 +153,7 @@ func (h *fakeHA) serve(p *peer) {
 	}
 }
 
-// commands are those of a type.
+// commands returns the received commands of a type.
 func (h *fakeHA) commands(kind string) (all []command) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -165,7 +165,7 @@ func (h *fakeHA) commands(kind string) (all []command) {
 	return all
 }
 
-// began confirms a run.
+// began sends the response to a run command, and the event that the run has started.
 func (p *peer) began(m command) {
 	p.say(`{"id":%d,"type":"result","success":true,"result":null}`, m.ID)
 	p.event(m, "run-start", `{"pipeline":"p","language":"en","runner_data":{"stt_binary_handler_id":null,"timeout":300}}`)
@@ -183,7 +183,7 @@ func (h *fakeHA) brain(t testing.TB, change ...func(*assist.Options)) *assist.Br
 	return b
 }
 
-// collect writes replies down.
+// collect returns a function that appends replies to the list as text.
 func collect(replies *[]string) func(agent.Reply) error {
 	return func(r agent.Reply) error {
 		switch r := r.(type) {
@@ -200,7 +200,7 @@ func collect(replies *[]string) func(agent.Reply) error {
 	}
 }
 
-// say has one turn and returns all that came of it.
+// say runs one turn and returns its replies, separated by "|".
 func say(t testing.TB, b *assist.Brain, words string) (string, error) {
 	t.Helper()
 	var replies []string

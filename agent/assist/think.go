@@ -23,9 +23,9 @@ const (
 	toolIdle      = 30 * time.Second // maximum pause within an answer while a tool of Home Assistant runs
 )
 
-// Think implements agent.Brain. If ctx ends, Think cancels the run in Home Assistant and
-// returns without waiting. An error message of the conversation agent is an answer like any
-// other.
+// Think implements agent.Brain. It returns agent.ErrStranger for an untrusted turn. If ctx
+// ends, Think cancels the run in Home Assistant and returns without waiting. An error message
+// of the conversation agent is spoken like any other answer.
 func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -70,8 +70,8 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	return awayError(ctx, err)
 }
 
-// errEndless is the reason for stopping an answer that is too long. The turn does not fail
-// then, but the robot says a phrase.
+// errEndless is the reason for stopping an answer that is too long or takes too long. The turn
+// does not fail then; the robot says a phrase.
 var errEndless = errors.New("the answer does not come to an end")
 
 // turnRun is a running turn.

@@ -23,12 +23,12 @@ type Entry struct {
 	Payload   json.RawMessage `json:"payload"`
 	Skill     string          `json:"sourceSkill,omitempty"`
 	Prev      string          `json:"prev"`                // Hash of the previous entry; empty for the first
-	Hash      string          `json:"hash"`                // SHA-256 of the fields above, in hex
+	Hash      string          `json:"hash"`                // SHA-256 of the fields above, in hex; see Entry.hash
 	Signature []byte          `json:"signature,omitempty"` // Ed25519 signature of Seq and Hash; the chain may be cut only after an entry with a signature
 }
 
-// hash returns the SHA-256, in hex, of the entry's JSON with empty Hash and Signature. If the
-// payload is not valid JSON, it returns "", which never equals a stored hash.
+// hash returns the SHA-256, in hex, of entryPrefix and the entry's JSON with empty Hash and
+// Signature. If the payload is not valid JSON, it returns "", which never equals a stored hash.
 func (e Entry) hash() string {
 	e.Hash, e.Signature = "", nil
 	text, err := json.Marshal(e)

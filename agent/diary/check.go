@@ -59,7 +59,7 @@ func (r *Report) fault(seq uint64, format string, args ...any) {
 	r.Faults = append(r.Faults, Fault{seq, fmt.Sprintf(format, args...)})
 }
 
-// Check verifies a whole chain: the head, and the entries of the table, which come in the
+// Check verifies a whole chain: the head, and the entries of the table, which must be in the
 // order of Seq. A nil head is a fault. public is the key of the appliance.
 func Check(public ed25519.PublicKey, head *Head, table iter.Seq[Entry]) Report {
 	r := Report{Address: Address(public), Faults: []Fault{}}

@@ -1,6 +1,7 @@
-// Package diary records the actions of the appliance's characters in a way that reveals
-// later changes: each entry contains the hash of the previous entry, and the head of this
-// chain is signed with the appliance's Ed25519 key. Two kinds of changes are not revealed:
+// Package diary records the actions of the characters of an appliance, which is one
+// installation of Perch, in a way that reveals later changes: each entry contains the hash of
+// the previous entry, and the head of this chain is signed with the appliance's Ed25519 key.
+// The command perch diary verify checks the chain. Two kinds of changes are not revealed:
 // a new diary written by somebody who has the key, and the replacement of the whole diary
 // by an older copy. To detect these, store the hash of a head elsewhere and compare.
 package diary
@@ -57,7 +58,7 @@ type Diary struct {
 	full     bool       // whether reports of viewers are being dropped; used only by Run
 
 	mu   sync.Mutex
-	head *Head // the stored head, never modified; replaced with changing and mu held
+	head *Head // the latest head, never modified; replaced with changing and mu held
 	err  error // why the latest batch was not stored; nil if it was
 }
 
@@ -126,8 +127,9 @@ func FromTable(tableKey string, e Entry) Entry {
 // key returns the key of an entry in the table.
 func key(seq uint64) string { return fmt.Sprintf("%020d", seq) }
 
-// Run records the events of a reader until ctx ends or the bus is closed. It then stores the
-// last batch.
+// Run records the events of a reader until ctx ends or the bus is closed, and then stores the
+// last batch. A batch that could not be stored is retried after writeDelay, and dropped once
+// it has maxBatch entries.
 func (d *Diary) Run(ctx context.Context, from *event.Reader) {
 	events, stop := from.Events(ctx)
 	defer stop()
@@ -176,7 +178,7 @@ func (d *Diary) appendEvent(batch []Entry, e event.Envelope) []Entry {
 	return append(batch, entry)
 }
 
-// loadReported sets d.reported to the stored entries that viewers have reported.
+// loadReported sets d.reported to the numbers of the stored entries that viewers have reported.
 func (d *Diary) loadReported() {
 	d.reported = nil
 	for e := range joinEntries(*d.head, d.table(), &Report{}) {

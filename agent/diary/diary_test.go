@@ -24,14 +24,14 @@ import (
 
 const robot device.ID = "a0b1c2d3e4f5"
 
-// disk is a database of two tables.
+// disk is the storage of a diary, which remains when the diary is opened again.
 type disk struct {
 	entries storetest.Table[Entry]
 	heads   storetest.Table[Head]
-	keyed   bool // there is a key
+	keyed   bool // whether a diary was opened before, so that the key is not new
 }
 
-// head is the stored head, as it is read back from a disk; nil if there is none.
+// head returns a copy of the stored head, or nil if none is stored.
 func (d *disk) head(t *testing.T) *Head {
 	t.Helper()
 	h, found, _ := d.heads.Get(headKey)
@@ -57,7 +57,7 @@ func open(t *testing.T, on *disk, keep int) *Diary {
 	return openAs(t, on, "a", keep)
 }
 
-// openAs opens a diary with a key, which is new at the first time.
+// openAs opens a diary with the key seed(key). Options.Begins is true at the first call for on.
 func openAs(t *testing.T, on *disk, key string, keep int) *Diary {
 	t.Helper()
 	begins := !on.keyed
@@ -66,7 +66,7 @@ func openAs(t *testing.T, on *disk, key string, keep int) *Diary {
 		Log: slog.New(slog.DiscardHandler), Who: func(r device.ID, _ string) string { return cmp.Or(string(r), "default") }}))(t)
 }
 
-// running runs a diary with virtual time, until do has published its events.
+// running runs a diary with virtual time while do publishes events, and until they are stored.
 func running(t *testing.T, d *Diary, do func(bus *event.Bus)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -80,7 +80,7 @@ func running(t *testing.T, d *Diary, do func(bus *event.Bus)) {
 	})
 }
 
-// live has a diary record n sentences, some at a time.
+// live has a diary record n sentences, seven in each batch.
 func live(t *testing.T, d *Diary, n int) {
 	t.Helper()
 	running(t, d, func(bus *event.Bus) {
@@ -88,7 +88,7 @@ func live(t *testing.T, d *Diary, n int) {
 			bus.Publish(robot, "", event.Said{Text: fmt.Sprintf("sentence <%d> & more", i)})
 			if i%7 == 6 {
 				synctest.Wait()
-				time.Sleep(2 * writeDelay) // it has written by then: with every alone both would wake at once
+				time.Sleep(2 * writeDelay) // longer than writeDelay, so that the diary writes first
 			}
 		}
 	})
@@ -101,7 +101,7 @@ func verify(t *testing.T, d *Diary) Report {
 
 func TestADiaryOfSeveralRunsIsWhole(t *testing.T) {
 	on := &disk{}
-	for run := 1; run <= 3; run++ { // as after restarts
+	for run := 1; run <= 3; run++ { // each run opens the diary again
 		d := open(t, on, 1000)
 		live(t, d, 40)
 		r := verify(t, d)
@@ -169,13 +169,13 @@ func TestBoundAndCutAtSignedPoints(t *testing.T) {
 	}
 }
 
-// TestManipulationIsDetected changes a diary without the key in every way that there is, and finds it: at
-// once, and after the diary has gone on.
+// TestManipulationIsDetected tests that Check finds many kinds of changes that were made without the
+// key, at once and after the diary has recorded further entries.
 func TestManipulationIsDetected(t *testing.T) {
 	type table map[string]Entry
 	at := func(d table, seq uint64) Entry { return d[key(seq)] }
 	put := func(d table, e Entry) { d[key(e.Seq)] = e }
-	// rewritten is a chain that fits, from an entry on.
+	// rewritten changes an entry, and the hashes of this and all later entries of the table.
 	rewritten := func(d table, from uint64) {
 		e := at(d, from)
 		e.Payload = json.RawMessage(`{"text":"another"}`)
@@ -250,8 +250,9 @@ func TestManipulationIsDetected(t *testing.T) {
 	}
 }
 
-// TestADiaryOfAnotherAppliance, as a backup brings it, fits in itself: whose it is is told,
-// before and after it has gone on here, and what is changed in it is found all the same.
+// TestADiaryOfAnotherAppliance tests that a diary restored from another appliance's backup has no
+// faults, that its report names the other appliance before and after further entries, and that
+// changes of its entries are found.
 func TestADiaryOfAnotherAppliance(t *testing.T) {
 	on := &disk{}
 	live(t, open(t, on, 100), 43)
@@ -267,7 +268,7 @@ func TestADiaryOfAnotherAppliance(t *testing.T) {
 	of(d, 43, Foreign{a, 43})
 	live(t, d, 20)
 	of(d, 63, Foreign{a, 43})
-	d = here("c") // and once more
+	d = here("c") // restored on a third appliance
 	of(d, 63, Foreign{a, 43}, Foreign{b, 63})
 	live(t, d, 20)
 	of(here("c"), 83, Foreign{a, 43}, Foreign{b, 63})
@@ -288,7 +289,7 @@ func TestADiaryOfAnotherAppliance(t *testing.T) {
 		t.Errorf("whose it was is changed: %+v", r)
 	}
 	on.heads.Kept[headKey] = *whose
-	live(t, here("c"), 150) // until what is kept is all of this appliance
+	live(t, here("c"), 150) // now all entries of the other appliances were deleted
 	if r := verify(t, here("c")); !r.Whole || len(r.Foreign) > 0 {
 		t.Errorf("%+v", r)
 	}
@@ -297,8 +298,8 @@ func TestADiaryOfAnotherAppliance(t *testing.T) {
 	}
 }
 
-// TestADiaryOfAnotherApplianceIsCut at the next start, where less is kept than there was, before
-// anything of its own is in it.
+// TestADiaryOfAnotherApplianceIsCut tests a diary of another appliance that has more entries than
+// Options.Keep. It is cut before this appliance has recorded any entry.
 func TestADiaryOfAnotherApplianceIsCut(t *testing.T) {
 	for _, keep := range []int{20, 0} {
 		on := &disk{}
@@ -315,8 +316,8 @@ func TestADiaryOfAnotherApplianceIsCut(t *testing.T) {
 	}
 }
 
-// TestViewersPushOutNothing: what they report is a tenth of the diary at most, over
-// restarts, too; once older entries of theirs are gone there is room again.
+// TestViewersPushOutNothing tests that viewers' entries fill at most a tenth of the diary, also
+// after restarts, and that new ones are accepted after older ones were deleted.
 func TestViewersPushOutNothing(t *testing.T) {
 	on := &disk{}
 	live(t, open(t, on, 100), 60)
@@ -368,7 +369,7 @@ func TestAFullDiskIsReported(t *testing.T) {
 	}
 }
 
-// A batch that the disk has refused is written as soon as the disk takes it.
+// TestARefusedBatchIsWrittenLater tests that a batch whose write has failed is written again.
 func TestARefusedBatchIsWrittenLater(t *testing.T) {
 	on := &disk{}
 	d := open(t, on, 100)
@@ -392,7 +393,7 @@ func TestARefusedBatchIsWrittenLater(t *testing.T) {
 	}
 }
 
-// Who reads the diary does not wait while it is verified.
+// TestReadingWhileTheDiaryIsVerified tests that Err and Newest do not wait for d.changing.
 func TestReadingWhileTheDiaryIsVerified(t *testing.T) {
 	d := open(t, &disk{}, 100)
 	d.changing.Lock()
@@ -402,7 +403,8 @@ func TestReadingWhileTheDiaryIsVerified(t *testing.T) {
 	}
 }
 
-// signed reports whether the signature, in base64, is the public key's of the message.
+// signed reports whether signature, in base64, is a valid signature of a message by the key
+// public.
 func signed(public ed25519.PublicKey, message, signature string) bool {
 	raw, err := base64.StdEncoding.DecodeString(signature)
 	return err == nil && ed25519.Verify(public, []byte(messagePrefix+message), raw)

@@ -19,11 +19,11 @@ import (
 	"perch/store/storetest"
 )
 
-// asDiarist, in the environment, names the database in which the test program keeps a diary
-// until it is killed.
+// asDiarist is the environment variable with the path of the database in which
+// TestDiaristProcess keeps a diary.
 const asDiarist = "PERCH_TEST_DIARIST"
 
-// TestDiaristProcess is the program that is killed.
+// TestDiaristProcess is the program that TestSurvivesSIGKILL starts and kills.
 func TestDiaristProcess(t *testing.T) {
 	path := os.Getenv(asDiarist)
 	if path == "" {
@@ -43,7 +43,7 @@ func TestDiaristProcess(t *testing.T) {
 		return seq
 	}
 	for {
-		for range 70 { // more than a batch, which is then written at once
+		for range 70 { // more than the 64 entries of a batch, so that it is written at once
 			bus.Publish("a0b1c2d3e4f5", "s", event.Said{Text: "hello"})
 		}
 		for before := last(); last() == before; {
@@ -58,7 +58,7 @@ func key(t *testing.T) diary.Key {
 	return must.Value(diary.NewKey(strings.Repeat("a", 64)))(t)
 }
 
-// check reads the diary in a database file as it was left.
+// check verifies the diary in a database file without opening the database for writing.
 func check(t *testing.T, path string) diary.Report {
 	t.Helper()
 	f := must.Value(os.Open(path))(t)
@@ -79,8 +79,8 @@ func check(t *testing.T, path string) diary.Report {
 	return diary.Check(key(t).Public(), head, slices.Values(list))
 }
 
-// TestSurvivesSIGKILL kills a program a hundred times, or PERCH_KILLS, while it keeps a diary
-// and cuts it, in one database: the chain is whole each time, in the file as it was left.
+// TestSurvivesSIGKILL kills a program PERCH_KILLS times, by default 100, while the program
+// records and cuts a diary in one database. Each time the chain in the file must be whole.
 func TestSurvivesSIGKILL(t *testing.T) {
 	path := t.TempDir() + "/perch.db"
 	seed := storetest.Number(t, "PERCH_SEED", rand.Uint64())
