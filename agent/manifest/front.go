@@ -11,7 +11,8 @@ import (
 )
 
 // parseFrontMatter parses the YAML before the instructions and returns the text after it.
-// The YAML may have the fields of brain at its top level, under the key brain, or both.
+// The YAML may have the fields of brain at its top level, under the key brain, or both; the
+// fields under the key brain take precedence.
 func (m *Manifest) parseFrontMatter(text string) (body string, err error) {
 	head, body, closed := agent.FrontMatter(text)
 	if !closed {

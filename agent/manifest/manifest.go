@@ -1,6 +1,7 @@
 // Package manifest parses characters in the formats agent-manifest/0.1 and 0.2: a JSON file,
-// or a bundle of the JSON file and a Markdown file with the instructions. Fields that this
-// appliance does not use are preserved.
+// or a bundle of the JSON file and a Markdown file with the instructions. Fields that Perch
+// does not use are preserved. Package characters of cmd/perch imports and exports characters
+// with this package.
 package manifest
 
 import (
@@ -25,7 +26,7 @@ import (
 // maxBytes is the largest size of a manifest, of its instructions and of a zip file.
 const maxBytes = 1 << 20
 
-// maxEntries is the largest number of skills and of tools.
+// maxEntries is the largest number of skills, of tools and of clips.
 const maxEntries = 100
 
 // Err is wrapped by the errors for an invalid manifest.
@@ -35,17 +36,17 @@ var Err = errors.New("not an agent manifest")
 type Manifest struct {
 	Name         string
 	Description  string
-	Instructions string // the system prompt; if empty, the household's instructions apply
-	Language     string // BCP 47 tag from the front matter of the instructions; if empty, the household's language applies
+	Instructions string // the system prompt; if empty, the configured instructions apply
+	Language     string // BCP 47 tag from the front matter of the instructions; if empty, the configured language applies
 	Brain        Brain
 	Voice        Voice
 	Recognizer   string            // None means that the character does not hear; other values have no effect
-	Skills       []Skill           // the enabled skills of the appliance; nil means all
+	Skills       []Skill           // the enabled skills; nil means all that are installed
 	Tools        []string          // names of the enabled built-in tools; nil means all
 	Clips        map[string]string // clips by the name of the animation, from meta.edits.animations; see agent.Persona
 	MemoryTokens int               // largest size of the memory in the prompt, in tokens; 0 means the brain's default
 	Memory       string            // what the character knows from the beginning, as Markdown; the text of memory.index
-	// Remarks are sentences for the owner, mostly about parts of the manifest that this appliance does not support.
+	// Remarks are sentences for the owner, mostly about parts of the manifest that Perch does not support.
 	Remarks []string
 
 	raw map[string]json.RawMessage // all fields, with the instructions and the memory inlined
@@ -53,7 +54,7 @@ type Manifest struct {
 
 // Brain selects and configures the model.
 type Brain struct {
-	Provider    string   // None, Anthropic, OpenAI or Local; empty means the household's first brain
+	Provider    string   // None, Anthropic, OpenAI or Local; empty means the first configured brain
 	Model       string   // empty means the brain's default
 	Temperature *float64 // from 0 to 2; nil means the brain's default
 	MaxTokens   int      // largest size of one reply, in tokens; 0 means the brain's default
@@ -71,8 +72,8 @@ type Skill struct {
 // Name returns the name of the skill: the last part of its URI.
 func (s Skill) Name() string { return path.Base(strings.TrimSuffix(s.URI, "/")) }
 
-// Values of Brain.Provider. Local is a server in the household. None is a value of Voice.Provider
-// and Manifest.Recognizer, too.
+// Values of Brain.Provider. Local is a model server in the local network. None is also a value of
+// Voice.Provider and Manifest.Recognizer.
 const (
 	None      = agent.NoBrain
 	Anthropic = "anthropic"
@@ -87,7 +88,7 @@ type Open func(name string) ([]byte, error)
 // Alone is an Open for a manifest without a bundle: there are no other files.
 func Alone(string) ([]byte, error) { return nil, fs.ErrNotExist }
 
-// document contains the fields of a manifest that this appliance uses.
+// document contains the fields of a manifest that Perch uses.
 type document struct {
 	Spec        string `json:"spec"`
 	Name        string `json:"name"`
@@ -200,8 +201,8 @@ func checkShort(field any, text string) error {
 	return nil
 }
 
-// addRemarks adds remarks about parts of the manifest that this appliance does not support, and about a
-// character that does not speak or hear.
+// addRemarks adds remarks about parts of the manifest that Perch does not support, and about a character
+// that does not speak or hear.
 func (m *Manifest) addRemarks(d document) {
 	if m.Voice.Provider == "browser" || m.Recognizer == "browser" {
 		m.addRemark("A browser's voice or speech recognition is not available: the character uses the engines of this appliance.")
@@ -272,7 +273,8 @@ func (m *Manifest) loadMemory(text string, open Open) error {
 	return m.inline("memory", "index", text)
 }
 
-// loadClips sets the clips. It adds a remark about each animation whose name is not a valid name of a gesture.
+// loadClips sets the clips. It adds a remark about each animation whose name is not a valid name of a gesture,
+// and about a meta field of another form.
 func (m *Manifest) loadClips() {
 	var meta struct {
 		Edits struct{ Animations map[string]string }
@@ -290,7 +292,7 @@ func (m *Manifest) loadClips() {
 		}
 		clip, ok := event.GestureName(meta.Edits.Animations[slot])
 		if !ok {
-			clip = "" // only the program that shows the character can play it
+			clip = "" // only the program that shows the character can play the clip
 		}
 		m.Clips[name] = clip
 	}

@@ -21,7 +21,8 @@ import (
 	"perch/must"
 )
 
-// Both manifests are as their format's guide prints them.
+// TestPublishedManifests parses the two example manifests of the format's guide, and one of a
+// character that neither speaks nor hears.
 func TestPublishedManifests(t *testing.T) {
 	aria := must.Value(manifest.Read(t.Context(), nil, "testdata/aria.json"))(t)
 	if aria.Name != "Aria" || aria.ID() != "aria" || aria.Brain.Provider != manifest.Anthropic || aria.Brain.Model != "claude-opus-4-6" ||
@@ -53,7 +54,7 @@ func TestPublishedManifests(t *testing.T) {
 	}
 }
 
-// TestClips: the animations that a manifest names, whatever else is in its meta.
+// TestClips tests the clips of a manifest, and the remarks about invalid ones.
 func TestClips(t *testing.T) {
 	for _, c := range []struct{ meta, clips, remark string }{
 		{`{"edits":{"animations":{"Celebrate":"av-party","finale":"Armature|Finale 2"}},"model":7}`, "map[celebrate:av-party finale:]", ""},
@@ -67,7 +68,7 @@ func TestClips(t *testing.T) {
 	}
 }
 
-// TestUnknownToolsAreRemarked, and only these.
+// TestUnknownToolsAreRemarked tests that there is a remark about each unknown tool, and no other.
 func TestUnknownToolsAreRemarked(t *testing.T) {
 	m := must.Value(manifest.Parse([]byte(`{"spec":"agent-manifest/0.2","name":"X","tools":["wave","see_screen","remember"]}`), manifest.Alone))(t)
 	remarked(t, m, "The tool see_screen is not built in")
@@ -100,7 +101,8 @@ func anything(t *testing.T, data []byte) (all any) {
 
 const told = "---\ntemperature: 0.2\nmaxTokens: 99\nprovider: none\nlanguage: de\n---\n\n# Leo\n\nDu bist Leo.\n"
 
-// A bundle is the same from a folder, a zip and an address.
+// TestABundle tests that a bundle has the same content when it is read from a folder, from a zip
+// file and from an address.
 func TestABundle(t *testing.T) {
 	dir := t.TempDir()
 	leo := read(t, "testdata/leo.json")
@@ -122,7 +124,7 @@ func TestABundle(t *testing.T) {
 			t.Errorf("%s: %+v, %v", place, m, err)
 			continue
 		}
-		exported := must.Value(m.Export())(t) // it is one file, now
+		exported := must.Value(m.Export())(t) // one file with the instructions inlined
 		again, err := manifest.Parse(exported, manifest.Alone)
 		if err != nil || again.Instructions != m.Instructions || again.Brain.Provider != manifest.None || again.Language != "de" {
 			t.Errorf("%s: %+v, %v", place, again, err)
@@ -130,7 +132,8 @@ func TestABundle(t *testing.T) {
 	}
 }
 
-// TestTheMemoryOfABundle is read, and is in the one file that is exported.
+// TestTheMemoryOfABundle tests that the memory is read from a file of the bundle, and is part of
+// the exported manifest.
 func TestTheMemoryOfABundle(t *testing.T) {
 	const text = `{"spec":"agent-manifest/0.2","name":"Leo","memory":{"mode":"local","index":"memory/MEMORY.md","maxTokens":99}}`
 	files := map[string]string{"memory/MEMORY.md": "# Memory\r\n- Ann likes tea.\n"}
@@ -157,7 +160,8 @@ func TestTheMemoryOfABundle(t *testing.T) {
 	}
 }
 
-// TestSkillsOfABundle are not imported with it, which is said; what is elsewhere is not looked for.
+// TestSkillsOfABundle tests that there is a remark about a skill in the bundle, which is not imported,
+// and none about skills outside of the bundle.
 func TestSkillsOfABundle(t *testing.T) {
 	dir := t.TempDir()
 	text := `{"spec":"agent-manifest/0.2","name":"Leo","skills":[{"uri":"skills/tide/"},{"uri":"./skills/none"},{"uri":"../tide"},
@@ -227,8 +231,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestFrontMatterInItsOwnFileIsExported: a bundle's file of instructions that has a
-// front matter and no text after it is in the exported manifest, with what it sets.
+// TestFrontMatterInItsOwnFileIsExported tests that the exported manifest contains the fields of a
+// front matter that has no text after it.
 func TestFrontMatterInItsOwnFileIsExported(t *testing.T) {
 	for name, c := range map[string]struct {
 		file, language, model string
@@ -270,7 +274,8 @@ func TestAPersonaAsAManifest(t *testing.T) {
 	}
 }
 
-// FuzzBundle: a manifest with a file of instructions beside it, whatever is in the two.
+// FuzzBundle tests that a bundle with any manifest and any instructions that can be parsed is the
+// same after an export.
 func FuzzBundle(f *testing.F) {
 	f.Add([]byte(`{"spec":"agent-manifest/0.2","name":"A","brain":{"instructions":"a.md"}}`), []byte("---\nname: B\nlanguage: de\n---\nYou are B."))
 	f.Add([]byte(`{"spec":"agent-manifest/0.1","name":"A","brain":{"instructions":"../a.md"}}`), []byte("---\n- a: &a [*a]\n---\n\xff"))

@@ -107,8 +107,8 @@ func readBounded(r io.Reader, name string) ([]byte, error) {
 	return data, err
 }
 
-// Fetch downloads the manifest at an https address, and the files that it names, such as
-// its instructions, from the same server.
+// Fetch downloads the manifest at an https address, and the files that the manifest names,
+// such as its instructions, from addresses relative to it.
 func Fetch(ctx context.Context, client *http.Client, address string) (Manifest, error) {
 	open, err := OpenAt(ctx, client, address)
 	if err != nil {
@@ -122,7 +122,8 @@ func Fetch(ctx context.Context, client *http.Client, address string) (Manifest, 
 }
 
 // OpenAt returns an Open that downloads files from the server of an https address. Names are
-// relative to the address; the name "" stands for the address itself.
+// relative to the address; the name "" means the address itself. The Open follows at most
+// three redirects, and only to https addresses.
 func OpenAt(ctx context.Context, client *http.Client, address string) (Open, error) {
 	base, err := url.Parse(address)
 	switch {

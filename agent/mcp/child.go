@@ -71,15 +71,15 @@ func (c *child) watch() {
 	case <-c.done:
 	case <-c.program.Done():
 	}
-	if !c.readDone.Load() { // otherwise Read has called EndRead, which gives the process time to exit by itself
+	if !c.readDone.Load() { // otherwise Read has called EndRead, which gives the process time to exit before it is stopped
 		c.program.Terminate()
 	}
 	<-c.program.Done()
 	c.startClosing()
 }
 
-// waitExit waits for the process to exit. It returns an error if the process exited by
-// itself.
+// waitExit waits for the process to exit. It returns an error if the process exited without
+// being stopped by this package.
 func (c *child) waitExit() error {
 	if c.program == nil {
 		return nil

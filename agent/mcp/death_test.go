@@ -123,7 +123,7 @@ func TestPausesGrowAndAreLoggedOnce(t *testing.T) {
 	if want := "[1s 2s 4s 8s 16s 32s 1m0s 1m0s 1m0s 1m0s 1m0s]"; p.String() != want {
 		t.Errorf("it paused %s, not %s", p, want)
 	}
-	if tools := s.Tools(soon(t)); len(tools) > 0 { // is asked, and tries again
+	if tools := s.Tools(soon(t)); len(tools) > 0 { // this use causes another attempt
 		t.Errorf("there are %d tools", len(tools))
 	}
 	waittest.For(t, "it tries again", func() bool { return p.count() == 12 })
@@ -168,7 +168,7 @@ func TestAConnectionCutInTheMiddle(t *testing.T) {
 	must.Succeed(t, s.Check(soon(t)))
 }
 
-// answering is a web server that is no MCP server.
+// answering returns a handler that sends the same response to every request.
 func answering(status int, kind, text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)
@@ -265,7 +265,7 @@ func TestTheKeyIsSentAndAServerMayBeStartedAnew(t *testing.T) {
 	s, log := open(t, mcp.Options{URL: web.URL, Key: "sesame", Pause: (&pauses{}).pause})
 	defer s.Close()
 	call(t, s, "it.echo", `{"text":"one"}`)
-	fresh() // which knows no session
+	fresh() // the new server does not know the session
 	if got := call(t, s, "it.echo", `{"text":"two"}`); got != "two" {
 		t.Errorf("it says %q", got)
 	}
@@ -315,7 +315,8 @@ func TestAnAddressThatGoesAwayAndComesBack(t *testing.T) {
 	}
 }
 
-// TestServerThatFloodsRequestsIsStopped floods a client with what it has to answer.
+// TestServerThatFloodsRequestsIsStopped tests that a server that sends many requests and reads no
+// response is stopped.
 func TestServerThatFloodsRequestsIsStopped(t *testing.T) {
 	s, _ := child(t, "curious", mcp.Options{Pause: (&pauses{next: make(chan struct{})}).pause})
 	must.Succeed(t, s.Warm(soon(t)))

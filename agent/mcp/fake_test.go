@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// serveFake speaks the protocol byte by byte, in the way that the name says.
+// serveFake is a server that writes the protocol without the SDK. is selects how the server
+// deviates from a normal one.
 func serveFake(is string) {
 	out := bufio.NewWriter(os.Stdout)
 	say := func(text string) {
@@ -103,7 +104,7 @@ func fakeCall(is, id string, say, answer func(string)) {
 			say(`"}]},"jsonrpc":"2.0","id":` + id + "}\n")
 		}
 	case "silent":
-	case "curious": // asks, and does not read what it is answered
+	case "curious": // sends requests, and does not read the responses
 		for i := range 1 << 30 {
 			if _, err := fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","id":%d,"method":"roots/list"}`+"\n", i); err != nil {
 				os.Exit(1)

@@ -18,7 +18,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// FuzzLines reads what a process writes. Whole or byte by byte, it is the same.
+// FuzzLines tests that the number of messages and the error do not depend on how the output is
+// split into reads.
 func FuzzLines(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"result":{}}` + "\n"))
 	f.Add([]byte("Listening\r\n\n[{\"jsonrpc\":\"2.0\",\"method\":\"x\"}]\n{"))
@@ -85,7 +86,7 @@ func FuzzTool(f *testing.F) {
 	})
 }
 
-// FuzzRefusal reads what comes with an error, and shows no key in it.
+// FuzzRefusal tests that the error for an HTTP response is short, one line, and without the key.
 func FuzzRefusal(f *testing.F) {
 	f.Add([]byte(`{"error":{"message":"bad key canary-0123456789"}}`), 401)
 	f.Add([]byte("<html>"), 502)

@@ -24,7 +24,7 @@ const (
 )
 
 // lines reads messages from the output of a process, one per line. It skips other lines,
-// because many servers use libraries that print a greeting. If a line is too long, it
+// because many servers use libraries that print a greeting. If a line is too long, lines
 // looks for the ID of a response in both ends of the line, so that only the call with this
 // ID fails.
 type lines struct {
@@ -88,8 +88,8 @@ func parseMessages(line []byte) (messages []jsonrpc.Message) {
 }
 
 // failedResponse returns a response with the error errTooLong, in place of a response that
-// is too long. ends is the beginning and the end of the long line, joined. If they do not
-// contain the ID of a call, it returns nil. This client's IDs are numbers.
+// is too long. ends is the beginning and the end of the long line, joined. If ends does not
+// contain the ID of a call, failedResponse returns nil. This client's IDs are numbers.
 func failedResponse(ends []byte) []jsonrpc.Message {
 	match := responseID().FindSubmatch(ends)
 	if match == nil {

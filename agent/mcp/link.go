@@ -57,7 +57,7 @@ func (s *Server) connect() (*link, error) {
 			return l, nil
 		}
 		if len(s.sseAddresses(sseErr)) == 0 && !errors.Is(sseErr, errNoMCP) {
-			err = sseErr // an MCP server has sent it, so it explains more than the first error
+			err = sseErr // the URL has SSE, so this error explains more than the first one
 		}
 	}
 	if err != nil {
@@ -169,7 +169,7 @@ func (s *Server) openSession(l *link, client *sdk.Client, e endpoint) (err error
 }
 
 // waitTransport closes the idle HTTP connections of l, or waits until its child has exited.
-// It returns an error if a child exited by itself.
+// It returns the error of child.waitExit.
 func (l *link) waitTransport() error {
 	if l.client != nil {
 		l.client.CloseIdleConnections()

@@ -16,7 +16,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// role names the variable that makes the test's own binary a server.
+// role is the environment variable that makes the test binary run as a server: "real" selects
+// serveReal, and any other value is the argument of serveFake.
 const role = "A_TEST_IS_A_SERVER"
 
 func TestMain(m *testing.M) {
@@ -34,7 +35,7 @@ func logTo(to *waittest.Buffer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// open makes a server that is closed with the test.
+// open returns a server that is closed at the end of the test, and its log.
 func open(t *testing.T, o mcp.Options) (*mcp.Server, *waittest.Buffer) {
 	t.Helper()
 	p := &waittest.Buffer{}
@@ -53,7 +54,7 @@ func open(t *testing.T, o mcp.Options) (*mcp.Server, *waittest.Buffer) {
 	return s, p
 }
 
-// child makes a server of the test's own binary.
+// child opens a server whose process is the test binary. is is the value of role.
 func child(t *testing.T, is string, o mcp.Options) (*mcp.Server, *waittest.Buffer) {
 	t.Helper()
 	exe, err := os.Executable()
@@ -70,7 +71,7 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-// call makes a call that is answered.
+// call calls a tool and fails the test on an error.
 func call(t *testing.T, s *mcp.Server, name, args string) string {
 	t.Helper()
 	text, err := s.Call(soon(t), name, []byte(args))
@@ -80,11 +81,11 @@ func call(t *testing.T, s *mcp.Server, name, args string) string {
 	return text
 }
 
-// pauses is a clock that needs no time, and knows what it was asked for.
+// pauses records the pauses between attempts to connect, and implements Options.Pause.
 type pauses struct {
 	mu   sync.Mutex
 	all  []time.Duration
-	next chan struct{} // lets one pause end; if nil none waits
+	next chan struct{} // each value ends one pause; if nil, pauses end at once
 }
 
 func (p *pauses) pause(ctx context.Context, d time.Duration) error {

@@ -4,11 +4,12 @@
 //
 // Concurrency: the first use starts one goroutine, keepConnected, which owns the
 // connection until Close: it connects, waits for the end of the connection, and
-// reconnects after a pause. Other goroutines read the result of the latest attempt. A
-// second goroutine per connection lists the tools again when the server reports a change.
+// reconnects after a pause. Other goroutines read the result of the latest attempt. Each
+// connection has further goroutines; one of them lists the tools again when the server
+// reports a change.
 //
 // The protocol is implemented by github.com/modelcontextprotocol/go-sdk. This package
-// bounds processes, their output, and HTTP responses, because servers are foreign
+// limits processes, their output, and HTTP responses, because servers are foreign
 // programs with unknown behaviour.
 package mcp
 
@@ -50,8 +51,8 @@ type Options struct {
 	Key string // bearer token to send to URL; "" means none
 
 	// Only lists the tools that may be used (if empty, all of them), and Except lists tools
-	// that may not be used. Both hold names as the server gives them, where * matches any
-	// characters. A tool that may not be used is neither listed nor called.
+	// that may not be used. Both contain the server's names of tools, or patterns of names as
+	// in path.Match. A tool that may not be used is neither listed nor called.
 	Only, Except []string
 
 	CallWithin    time.Duration // timeout of a tool call; default: 60 s
@@ -102,8 +103,8 @@ type Server struct {
 	timeouts     int           // consecutive calls that timed out
 }
 
-// New returns a server with the options o, or an error if they are invalid. The first use
-// of the server connects.
+// New returns a server with the options o, or an error if they are invalid. The first call of
+// Tools, Warm, Check or Call connects.
 func New(o Options) (*Server, error) {
 	if err := o.Check(); err != nil {
 		return nil, err

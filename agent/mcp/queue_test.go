@@ -11,8 +11,8 @@ import (
 	"perch/must"
 )
 
-// TestQueueIsBounded: what waits for a process that does not read is bounded in bytes, too, and the
-// process is given up.
+// TestQueueIsBounded tests that the bytes that wait for a process are limited, and that the connection
+// is closed beyond the limit.
 func TestQueueIsBounded(t *testing.T) {
 	c := newChild(nil)
 	m := must.Value(jsonrpc.DecodeMessage([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"x":"` + strings.Repeat("x", 32<<10) + `"}}`)))(t)

@@ -26,7 +26,7 @@ type output struct {
 	Text string `json:"text"`
 }
 
-// realServer is a server made with the SDK.
+// realServer returns a server of the SDK with several tools.
 func realServer() *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: "real", Version: "1"}, nil)
 	add := func(name string, run func(context.Context, *sdk.CallToolRequest, output) (*sdk.CallToolResult, error)) {
@@ -89,7 +89,7 @@ func realServer() *sdk.Server {
 	return server
 }
 
-// hosted is a real server within the test, of which nothing is left after it.
+// hosted returns a realServer whose sessions are closed at the end of the test.
 func hosted(t *testing.T) *sdk.Server {
 	server := realServer()
 	t.Cleanup(func() {
@@ -111,7 +111,7 @@ func serveReal() {
 	os.Exit(0)
 }
 
-// exercise is what any server has to be good for.
+// exercise tests listing and calling the tools of a realServer over any transport.
 func exercise(t *testing.T, s *mcp.Server) {
 	t.Helper()
 	must.Succeed(t, s.Check(soon(t)))
@@ -156,7 +156,7 @@ func exercise(t *testing.T, s *mcp.Server) {
 	cancelled(t, s)
 }
 
-// cancelled proves that a call which is given up ends at once, here and there.
+// cancelled tests that a cancelled call returns soon, and that the server's tool is cancelled.
 func cancelled(t *testing.T, s *mcp.Server) {
 	t.Helper()
 	note := t.TempDir() + "/note"
@@ -221,7 +221,7 @@ func TestAServerOverSSE(t *testing.T) {
 	mux.Handle("/mcp_server/sse", sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return server }, nil))
 	web := httptest.NewServer(mux)
 	defer web.Close()
-	for _, path := range []string{"/mcp_server/sse", "/api/mcp"} { // the newer address of Home Assistant finds the older
+	for _, path := range []string{"/mcp_server/sse", "/api/mcp"} { // at /api/mcp, the address of newer Home Assistants, SSE is tried at the older path
 		s, _ := open(t, mcp.Options{URL: web.URL + path})
 		exercise(t, s)
 		must.Succeed(t, s.Close())
@@ -277,7 +277,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		ended <- err
 	}()
 	waittest.For(t, "the slow tool begins", func() bool { got, _ := os.ReadFile(note); return string(got) == "begun" })
-	must.Succeed(t, s.Close()) // which does not wait for the call
+	must.Succeed(t, s.Close()) // cancels the call
 	if err := <-ended; !errors.Is(err, agent.ErrAway) {
 		t.Errorf("the call that ran ended with %v", err)
 	}

@@ -35,8 +35,8 @@ func (s *Server) Tools(ctx context.Context) []thinker.Tool {
 	return slices.Clone(s.tools)
 }
 
-// Warm connects to the server if it is not connected. Between attempts to connect it returns
-// the error of the last one.
+// Warm connects to the server if it is not connected, and waits for the result or the end of
+// ctx. Between attempts to connect it returns the error of the last attempt.
 func (s *Server) Warm(ctx context.Context) error {
 	_, err := s.waitConnected(ctx)
 	return err
@@ -144,7 +144,7 @@ func (s *Server) start() {
 }
 
 // waitConnected returns the connection. It waits for the current attempt to connect or the
-// end of ctx; between attempts it returns the error of the last one.
+// end of ctx; between attempts it returns the error of the last attempt.
 func (s *Server) waitConnected(ctx context.Context) (*link, error) {
 	s.start()
 	for {
@@ -237,7 +237,7 @@ func (s *Server) backOff() error {
 	s.failures++
 	idle := s.failures > maxAttempts
 	select {
-	case <-s.needed: // forget a caller from before the failure
+	case <-s.needed: // a caller from before the failure does not count as the next use
 	default:
 	}
 	s.mu.Unlock()

@@ -90,8 +90,8 @@ func (s *Server) setTools(tools []thinker.Tool) {
 }
 
 // resultText returns the result of a tool as text for a model, or as an error if the tool
-// failed, cut to limit.Instructions bytes. A sentence stands for each image, sound or other
-// content that is not text.
+// failed, cut to limit.Instructions bytes. Each image, sound or other content that is not
+// text is replaced by a sentence.
 func resultText(r *sdk.CallToolResult) (string, error) {
 	var result strings.Builder
 	add := func(text string) {

@@ -93,7 +93,8 @@ func refuse(r *http.Request, err error) error {
 
 // sendRequest sends a request with the key. If r asks for the server's event stream over
 // streamable HTTP, and no response comes within streamTimeout, sendRequest cancels r and
-// returns the response of a server without such a stream (405): the SDK would wait on.
+// returns the response of a server without such a stream (405), because the SDK would wait
+// without a limit.
 func (g *guard) sendRequest(ctx context.Context, cancel context.CancelCauseFunc, r *http.Request) (*http.Response, error) {
 	out := r.Clone(ctx)
 	if g.key != "" {

@@ -15,7 +15,7 @@ import (
 	"perch/remote"
 )
 
-// endless is a stream that repeats a text for ever.
+// endless is a reader that repeats a text without end.
 type endless struct {
 	text string
 	read int // bytes
@@ -29,8 +29,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestLinesOfAStreamArePaced: a server that streams comments, empty lines or empty events
-// for ever is read at a pace, and the end of the request is not waited for.
+// TestLinesOfAStreamArePaced tests that an endless stream of comments, empty lines or empty events
+// is read at a limited rate, and that the end of the request ends a waiting read.
 func TestLinesOfAStreamArePaced(t *testing.T) {
 	for name, text := range map[string]string{"empty lines": "\n", "comments": ": x\n\n", "empty events": "event: x\ndata:\n\n"} {
 		t.Run(name, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestLinesOfAStreamArePaced(t *testing.T) {
 				from := &endless{text: text}
 				ctx, cancel := context.WithCancel(t.Context())
 				b := &body{Body: remote.Body{ReadCloser: io.NopCloser(from), Left: -1}, release: func() {}, pace: limit.PerSecond(maxLinesPerSecond), done: ctx.Done()}
-				const most = 10_000_000 // bytes, if nothing stops it
+				const most = 10_000_000 // bytes after which the reader stops, should the rate not be limited
 				ended := make(chan struct{})
 				go func() {
 					defer close(ended)
@@ -48,7 +48,7 @@ func TestLinesOfAStreamArePaced(t *testing.T) {
 					}
 				}()
 				time.Sleep(time.Minute)
-				synctest.Wait() // the reader rests
+				synctest.Wait() // the reader waits in Read
 				lines := from.read / len(text) * strings.Count(text, "\n")
 				if lines < 59*maxLinesPerSecond || lines > 67*maxLinesPerSecond {
 					t.Errorf("%d lines were read in a minute, want %d", lines, 60*maxLinesPerSecond)
@@ -64,8 +64,8 @@ func TestLinesOfAStreamArePaced(t *testing.T) {
 	}
 }
 
-// TestARequestOfALostConnectionFails also in the moment in which the connection's
-// context has ended and the request's has not yet: it has no answer, so it has an error.
+// TestARequestOfALostConnectionFails tests a request that is sent after the connection's context
+// has ended and before its own context ends. It must fail with the reason for the end.
 func TestARequestOfALostConnectionFails(t *testing.T) {
 	ended, end := context.WithCancelCause(t.Context())
 	end(errCut)
