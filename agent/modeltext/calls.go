@@ -28,15 +28,15 @@ func modules() []string {
 	return []string{"", "functions.", "default_api.", "tools.", "tool.", "api.", "call:"}
 }
 
-// canonical returns a tool's name in lower case, with underscores for punctuation, and without a module before it
-// and the number of a call after it.
+// canonical returns a tool's name in lower case, with underscores for punctuation, and without the prefixes of modules
+// and the number of the call that some models add, as in "functions.volume:0".
 func canonical(name string) string {
 	name = strings.TrimSpace(name)
 	for _, module := range modules() {
 		name = strings.TrimPrefix(name, module)
 	}
 	if before, number, found := strings.Cut(name, ":"); found && strings.Trim(number, "0123456789") == "" {
-		name = before // functions.volume:0
+		name = before
 	}
 	return underscored(name)
 }
@@ -85,7 +85,7 @@ func (t tools) mayBegin(text string) bool {
 	return false
 }
 
-// nameLength returns the length of the name at the beginning of text, in bytes.
+// nameLength returns the length of the name at the beginning of text, in bytes. It is at most maxMark.
 func nameLength(text string) int {
 	text = text[:min(len(text), maxMark)]
 	n := strings.IndexFunc(text, func(c rune) bool {
@@ -133,8 +133,9 @@ func (t tools) calls(text, name string) []Call {
 	return calls
 }
 
-// inJSON returns the calls in the JSON objects and lists in text. An object without the name of a tool holds the
-// arguments for the tool whose name precedes the object in the text, or else for the tool name.
+// inJSON returns the calls in the JSON objects and lists in text. An object without the name of a tool contains the
+// arguments for the tool whose name precedes the object in the text, or else for the tool with the name in the
+// parameter name.
 func (t tools) inJSON(text, name string) (calls []Call) {
 	for at := 0; at < len(text); {
 		if text[at] != '{' && text[at] != '[' {
@@ -335,7 +336,7 @@ func (t tools) typeOf(name, parameter string) any {
 }
 
 // value returns the value of a parameter. It is the decoded JSON or Python literal in text, or text itself if text
-// is neither or the schema requires a string. None is nil even then.
+// is neither or the schema requires a string. The literal None is nil even if the schema requires a string.
 func (t tools) value(name, parameter, text string) any {
 	var value any
 	if t.typeOf(name, parameter) == "string" || json.Unmarshal([]byte(text), &value) != nil {
@@ -506,6 +507,7 @@ func (t tools) looksLikeCall(text string) bool {
 	return name != nil && (argumentField().MatchString(text) || t.has(name[1]) && !strings.Contains(text, "}"))
 }
 
+// Parts of invalid JSON that repair corrects.
 var (
 	unquotedKey   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([{,]\s*)([A-Za-z_]\w*)(\s*:)`) })
 	trailingComma = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`,(\s*[}\]])`) })
@@ -513,7 +515,7 @@ var (
 )
 
 // repair corrects mistakes of small models in JSON: single quotes, keys without quotes, the literals of Python, and
-// commas before a closing bracket. If a quote is not closed, it returns text unchanged.
+// commas before a closing bracket. If a quote is not closed, repair returns text unchanged.
 func repair(text string) string {
 	var out strings.Builder
 	for rest := text; rest != ""; {

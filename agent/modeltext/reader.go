@@ -1,7 +1,8 @@
 // Package modeltext separates the text that a language model writes for people from thoughts, from tool
-// calls that the server has left in the text, and from control tokens of the model's template. It has no
-// rules for single models: it classifies each mark by the words in it, such as "think", "tool_call" or
-// "channel", in any kind of brackets.
+// calls that the server has left in the text, and from control tokens of the model's template. Package
+// openai uses it for servers that do not parse the text themselves. A mark is a bracketed word that models
+// write for programs. With few exceptions, the package has no rules for single models: it classifies each
+// mark by its words, such as "think", "tool_call" or "channel", in any kind of brackets.
 package modeltext
 
 import (
@@ -41,9 +42,9 @@ type Reader struct {
 	thought strings.Builder // text of thoughts since Thoughts
 	literal int             // number of bytes at the beginning of held where no bracket begins a call
 
-	// The current call, header or possible thought.
+	// The current call, header, thought or possible thought.
 	raw    string         // text of the call, header or possible thought
-	base   string         // base of the mark that began the call or header
+	base   string         // base of the mark that began the call, header or thought
 	tool   string         // name of the tool in this mark or in the header
 	nested map[string]int // number of open marks within a call; key: base of the marks
 	other  bool           // whether the text in stateThought is the message of another role, which is dropped
@@ -65,8 +66,8 @@ const (
 )
 
 // NewReader returns a reader of one message of a model that may call the offered tools. If thinking is
-// true, the text may begin inside a thought. The reader then holds the text until a mark shows whether it
-// did; text of more than maxUndecided bytes counts as a thought.
+// true, the text may begin inside a thought. The reader then holds the text back until a mark shows whether
+// the text began inside a thought; text of more than maxUndecided bytes counts as a thought.
 func NewReader(offered []Tool, thinking bool) *Reader {
 	r := &Reader{tools: newTools(offered)}
 	if thinking {
@@ -123,8 +124,8 @@ func (r *Reader) Write(text string) string {
 	return r.read(false)
 }
 
-// Release returns the text that is held as a possible thought. It is for servers that send thoughts in a
-// separate field.
+// Release returns the text that is held back as a possible thought. Callers use it when a server sends
+// thoughts in a separate field, so that the text contains none.
 func (r *Reader) Release() string {
 	if r.state != stateMaybe {
 		return ""
@@ -226,8 +227,8 @@ func (r *Reader) onBeginning(end bool) bool {
 	return true
 }
 
-// inStripped reads a thought without control tokens up to the header of the next message. It returns false if
-// more text is needed.
+// inStripped reads a thought of a Harmony message without control tokens, up to the header of the next message. It
+// returns false if more text is needed.
 func (r *Reader) inStripped(end bool) bool {
 	const final, call = "assistantfinal", "assistantcommentary to=functions."
 	for _, header := range []string{final, call} {

@@ -14,7 +14,8 @@ var offered = []Tool{
 	{"T", json.RawMessage(`{"type":"object","properties":{"volume":{"type":"integer"}}}`)},
 }
 
-// cases are texts of models, what people should hear of them, and the calls in them.
+// cases are texts of models, the text in them for people, and the calls in them. A "?" after a name means that
+// the tool is not offered.
 var cases = []struct{ text, spoken, calls string }{
 	{"Hello there.", "Hello there.", ""},
 	{"3 < 4, and 5 > 4.", "3 < 4, and 5 > 4.", ""},
@@ -155,7 +156,8 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// TestLongText checks that texts that hold brackets without an end are read in linear time: each is a megabyte.
+// TestLongText reads texts of a megabyte with many unclosed brackets. Reading them in quadratic time would take
+// minutes.
 func TestLongText(t *testing.T) {
 	for _, piece := range []string{"{", "[{", "<", "`", "{\"", "\na", "T(", "<a ", "[T("} {
 		text := strings.Repeat(piece, 1<<20/len(piece))
@@ -166,7 +168,7 @@ func TestLongText(t *testing.T) {
 	}
 }
 
-// FuzzReader checks that the result does not depend on how a text is split, and that a text without
+// FuzzReader tests that the result does not depend on how a text is split, and that a text without
 // marks passes through unchanged.
 func FuzzReader(f *testing.F) {
 	for _, c := range cases {
@@ -189,7 +191,7 @@ func FuzzReader(f *testing.F) {
 			t.Errorf("%q: %q and %q, %s and %s", text, spoken, whole, c, calls)
 		}
 		begin := strings.TrimLeft(text, " ")
-		harmony := strings.HasPrefix(begin, "analysis") || strings.HasPrefix(begin, "to=functions.") // without control tokens
+		harmony := strings.HasPrefix(begin, "analysis") || strings.HasPrefix(begin, "to=functions.") // a Harmony message without control tokens
 		if !strings.ContainsAny(text, "<[{`◁(") && !harmony && utf8.ValidString(text) && !thinking && whole != text {
 			t.Errorf("%q: %q", text, whole)
 		}

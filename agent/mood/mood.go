@@ -69,11 +69,11 @@ const (
 	startleDuration    = .6                   // seconds
 	startledBrow       = .9                   // weight of browInnerUp
 	startledJaw        = .3                   // weight of mouthOpen
-	meetingDelay       = .6                   // seconds from the first sight of a person's face until the agent is glad about it
+	meetingDelay       = .6                   // seconds from the first sight of a person's face until it raises feelings
 	expressionDuration = 6                    // seconds until an expression fades
 	thinkingYaw        = -.15 * 180 / math.Pi // -0.15 radians, in degrees
 
-	hysteresis = .15 // a feeling replaces the dominant one if it is stronger by more than this
+	hysteresis = .15 // a feeling that is stronger by more than this replaces the dominant feeling
 	minShown   = 1   // shortest time that a dominant feeling or a face is shown, in seconds
 
 	gestureThreshold = .6 // a feeling above this causes a gesture
@@ -252,7 +252,7 @@ func (s State) targetCover() float64 {
 func (s *State) chooseShown() {
 	margin := hysteresis
 	if s.Dominant() == Neutral {
-		margin = 0 // no feeling is replaced
+		margin = 0 // any feeling stronger than Neutral becomes dominant
 	}
 	if strongest := s.strongest(); s.dominantHold == 0 && s.strength(strongest) > s.strength(s.Dominant())+margin {
 		s.dominant, s.dominantHold = strongest+1, minShown

@@ -20,10 +20,10 @@ func near(t *testing.T, what string, got, want float64) {
 
 func felt(happened Stimulus) State { return Step(State{}, happened, 0) }
 
-// pass is a state after a while without an event.
+// pass returns a state after some seconds without a stimulus.
 func pass(s State, seconds float64) State { return Step(s, Stimulus{}, seconds) }
 
-// of is the state that an event makes of none.
+// of returns the zero State after an event.
 func of(t *testing.T, e event.Event) State {
 	t.Helper()
 	s, ok := Of(e)
@@ -33,7 +33,7 @@ func of(t *testing.T, e event.Event) State {
 	return felt(s)
 }
 
-// Every feeling fades in a straight line, at its own rate, and to nothing.
+// TestDecay tests that each feeling decreases linearly to zero, at a certain rate.
 func TestDecay(t *testing.T) {
 	for f, want := range map[Feeling]struct{ rate, zero float64 }{
 		Concern: {.08, 12.5}, Celebration: {.18, 1 / .18}, Patience: {.035, 1 / .035},
@@ -92,7 +92,7 @@ func TestStimuli(t *testing.T) {
 	}
 }
 
-// A second face is nothing new.
+// TestOnlyTheFirstFace tests that a second face raises no feelings.
 func TestOnlyTheFirstFace(t *testing.T) {
 	s := Step(pass(felt(FaceSeen(nil)), 1), FaceSeen(nil), 100)
 	if s = pass(s, .6); s.feelings != [feelings]float64{} {
@@ -100,7 +100,8 @@ func TestOnlyTheFirstFace(t *testing.T) {
 	}
 }
 
-// More and more empathy with each failure in a row, at most .9, until something is done.
+// TestEmpathyGrowsWithEachFailure tests that successive failures raise more and more empathy, at
+// most .9, and that a success ends the streak.
 func TestEmpathyGrowsWithEachFailure(t *testing.T) {
 	s := State{}
 	for i, want := range []float64{.25, .5, .75, .9, .9} {
@@ -156,7 +157,7 @@ func TestPresets(t *testing.T) {
 	}
 }
 
-// run lets a state go on in steps of a tenth of a second.
+// run advances a state in steps of a tenth of a second.
 func run(s State, seconds float64) State {
 	for range int(math.Round(seconds * 10)) {
 		s = pass(s, .1)
@@ -164,7 +165,8 @@ func run(s State, seconds float64) State {
 	return s
 }
 
-// An expression covers what is felt, and leaves it as it is.
+// TestExpressionIsALayer tests that an expression hides the feelings without changing them, and
+// that it ends after its time or with Plain.
 func TestExpressionIsALayer(t *testing.T) {
 	sadly := felt(raise(Concern, 1))
 	s := run(Step(sadly, Express(Happy, 1), 0), 3)
@@ -255,7 +257,8 @@ func TestGestures(t *testing.T) {
 	}
 }
 
-// What a viewer does with a model brings about a gesture, unless another is being made.
+// TestGesturesWithAModel tests the gestures that start when a viewer loads or validates a model,
+// and that none starts during another gesture.
 func TestGesturesWithAModel(t *testing.T) {
 	for _, c := range []struct {
 		event event.Event
@@ -279,8 +282,8 @@ func TestGesturesWithAModel(t *testing.T) {
 	}
 }
 
-// Errors that a viewer finds count in the streak of failures, once for each time that it
-// looks, and are felt with the next failure.
+// TestFoundErrorsAreOfTheStreak tests that a validation with errors prolongs the streak of
+// failures by one, without raising empathy before the next failure.
 func TestFoundErrorsAreOfTheStreak(t *testing.T) {
 	s := felt(validated(3, 0))
 	if got := s.Feelings(); got.Empathy != 0 || math.Abs(got.Concern-.7) > 1e-9 {
@@ -291,7 +294,8 @@ func TestFoundErrorsAreOfTheStreak(t *testing.T) {
 	}
 }
 
-// What shows changes by .15 at least, and stays a second at least.
+// TestHysteresis tests that a dominant feeling is replaced only by one that is stronger by more
+// than .15, and not within a second.
 func TestHysteresis(t *testing.T) {
 	s := felt(raise(Concern, .7))
 	if s.Dominant() != Concern || s.Face() != "sad" {
@@ -301,7 +305,7 @@ func TestHysteresis(t *testing.T) {
 	if soon.Dominant() != Concern {
 		t.Error("it changed within a second")
 	}
-	if s = Step(s, raise(Celebration, .76), 1); s.Dominant() != Concern { // .62 is left
+	if s = Step(s, raise(Celebration, .76), 1); s.Dominant() != Concern { // concern is .62 now
 		t.Error("it changed for .14 more")
 	}
 	if s = Step(s, raise(Celebration, .2), 0); s.Dominant() != Celebration || s.Face() != "happy" {
@@ -321,7 +325,7 @@ func TestFaces(t *testing.T) {
 	}
 }
 
-// drawn is any stimulus.
+// drawn draws a random stimulus.
 func drawn(t *rapid.T) Stimulus {
 	weight, sentiment := rapid.Float64Range(0, 1), rapid.Float64Range(-1, 1).Draw(t, "sentiment")
 	return rapid.SampledFrom([]Stimulus{{},
@@ -334,7 +338,7 @@ func drawn(t *rapid.T) Stimulus {
 	}).Draw(t, "happened")
 }
 
-// lived is a state after any life.
+// lived returns the state after random stimuli.
 func lived(t *rapid.T) (s State) {
 	for range rapid.IntRange(0, 24).Draw(t, "steps") {
 		s = Step(s, drawn(t), rapid.SampledFrom([]float64{0, 0, .1, 1, 3}).Draw(t, "dt"))
@@ -357,7 +361,8 @@ func TestEverythingStaysInItsBounds(t *testing.T) {
 	})
 }
 
-// Whatever happened: after a while of nothing it feels nothing and shows nothing.
+// TestMoodSettlesWithoutEvents tests that any state is neutral and still after a minute without
+// events.
 func TestMoodSettlesWithoutEvents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := run(Step(lived(t), Stimulus{looks: true}, 0), 60)
@@ -367,7 +372,8 @@ func TestMoodSettlesWithoutEvents(t *testing.T) {
 	})
 }
 
-// A step that is not a time changes nothing.
+// TestStepWithoutTimeChangesNothing tests that steps of zero, negative or undefined duration
+// change nothing.
 func TestStepWithoutTimeChangesNothing(t *testing.T) {
 	s := felt(raise(Concern, .5))
 	for _, dt := range []float64{0, -1, math.NaN(), math.Inf(-1)} {

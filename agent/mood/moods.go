@@ -34,7 +34,7 @@ type Options struct {
 
 // Moods computes the moods of all robots, of sessions without a robot, and of the default
 // character for events without either, and publishes changes. While nothing changes, it
-// only waits for events.
+// only waits for events. A Moods is not safe for concurrent use: Run does all the work.
 type Moods struct {
 	Options
 	agents map[string]*agent // key: ID of the robot, or else the session; "" for the default character
@@ -109,8 +109,8 @@ func (m *Moods) handleEvent(e event.Envelope) {
 
 // store stores an agent. If there are too many, it drops the agent with the oldest
 // stimulus: first agents of sessions, since any program can begin sessions, and then agents
-// of robots. If the mood of the dropped agent was published, the neutral mood is published
-// for it.
+// of robots. If the last published mood of the dropped agent is not neutral, store publishes
+// the neutral mood for this agent.
 func (m *Moods) store(key string, a *agent) {
 	if m.agents[key] == nil && len(m.agents) >= maxAgents {
 		oldest := limit.First(m.agents, func(a, b *agent) int { return cmp.Or(a.rank()-b.rank(), a.touched.Compare(b.touched)) })
@@ -162,7 +162,8 @@ func (m *Moods) language(robot device.ID) string {
 	return m.Language(robot)
 }
 
-// toolStimulus returns the stimulus of an event about a tool call. An event may be repeated.
+// toolStimulus returns the stimulus of an event about a tool call. The repeated start of a
+// running call has no effect.
 func (a *agent) toolStimulus(e event.ToolStatus) (s Stimulus, ok bool) {
 	i := slices.Index(a.tools, e.ID)
 	if e.Status == event.ToolRunning {
@@ -218,8 +219,8 @@ func (m *Moods) tick(now time.Time) {
 	}
 }
 
-// step advances an agent to the time now and then applies a stimulus. It publishes the
-// gesture that starts.
+// step advances an agent to the time now and then applies a stimulus. If a gesture starts,
+// step publishes it.
 func (m *Moods) step(a *agent, now time.Time, stimulus Stimulus) {
 	elapsed := min(max(0, now.Sub(a.at)), maxStep)
 	if now.After(a.at) {

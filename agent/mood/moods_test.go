@@ -22,7 +22,7 @@ func words(t testing.TB) Words {
 	return w
 }
 
-// feeling runs f beside moods that feel what is on a bus, with virtual time.
+// feeling runs f while Moods handle the events of a bus, with virtual time.
 func feeling(t *testing.T, f func(bus *event.Bus, m *Moods)) {
 	synctest.Test(t, func(t *testing.T) {
 		bus, ended := event.NewBus(), make(chan struct{})
@@ -34,7 +34,7 @@ func feeling(t *testing.T, f func(bus *event.Bus, m *Moods)) {
 	})
 }
 
-// seen are the events of a kind that are on the bus.
+// seen returns the published events of one type.
 func seen[E event.Event](bus *event.Bus) (all []event.Envelope) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -54,7 +54,8 @@ func seen[E event.Event](bus *event.Bus) (all []event.Envelope) {
 	return all
 }
 
-// A mood is told at most ten times a second, only while it changes, and to the end.
+// TestAMoodIsHeardSeenAndFades tests that a mood is published at most ten times a second, only
+// while it changes, and until it is neutral.
 func TestAMoodIsHeardSeenAndFades(t *testing.T) {
 	feeling(t, func(bus *event.Bus, _ *Moods) {
 		bus.Publish("r1", "s1", event.Said{Text: "Great, it worked!"})
@@ -87,7 +88,7 @@ func TestAMoodIsHeardSeenAndFades(t *testing.T) {
 	})
 }
 
-// A tool call is told of more than once, and begins and ends once.
+// TestToolCalls tests that the repeated start of a tool call has no effect.
 func TestToolCalls(t *testing.T) {
 	feeling(t, func(bus *event.Bus, _ *Moods) {
 		for range 3 {
@@ -110,8 +111,8 @@ func TestToolCalls(t *testing.T) {
 	})
 }
 
-// TestASkillThatAModelUsesIsFeltOnce: it is a tool call too. One that a viewer has
-// started is none.
+// TestASkillThatAModelUsesIsFeltOnce tests that a skill that is performed through a tool call has
+// the same effect as a viewer's skill, which has no tool call.
 func TestASkillThatAModelUsesIsFeltOnce(t *testing.T) {
 	glad := .9
 	call := func(status string) event.Event { return event.ToolStatus{ID: "1", Status: status} }
@@ -146,7 +147,7 @@ func TestASkillThatAModelUsesIsFeltOnce(t *testing.T) {
 func TestInterruptionIsFelt(t *testing.T) {
 	for end, want := range map[string]float64{event.EndCancelled: .5, event.EndDone: 0} {
 		feeling(t, func(bus *event.Bus, m *Moods) {
-			bus.Publish("r", "s", event.TurnEnded{End: event.EndCancelled}) // said nothing: nobody is interrupted
+			bus.Publish("r", "s", event.TurnEnded{End: event.EndCancelled}) // has no effect, because the agent has not spoken
 			bus.Publish("r", "s", event.Said{Text: "The"})
 			bus.Publish("r", "s", event.TurnEnded{End: end})
 			synctest.Wait()
@@ -169,7 +170,8 @@ func TestAGestureIsPublished(t *testing.T) {
 	})
 }
 
-// A forgotten robot feels nothing, and there is a bound to those who feel.
+// TestForgottenAndTooManyAgents tests that a forgotten robot has no mood, and that the number of
+// agents with a mood is limited.
 func TestForgottenAndTooManyAgents(t *testing.T) {
 	feeling(t, func(bus *event.Bus, m *Moods) {
 		bus.Publish("gone", "s", event.SkillFailed{})
@@ -190,8 +192,8 @@ func TestForgottenAndTooManyAgents(t *testing.T) {
 	})
 }
 
-// Sessions that are made up push out no robot's mood. One that gives way while it is shown
-// is shown to be over.
+// TestSessionsPushOutNoRobot tests that new sessions displace the moods of other sessions and not
+// of robots, and that the neutral mood is published for a displaced one.
 func TestSessionsPushOutNoRobot(t *testing.T) {
 	feeling(t, func(bus *event.Bus, m *Moods) {
 		for _, first := range []string{"r", ""} {
@@ -217,8 +219,8 @@ func TestSessionsPushOutNoRobot(t *testing.T) {
 	})
 }
 
-// The default character feels where it is at no robot and in no session, and its mood is
-// of none.
+// TestTheDefaultCharacterFeels tests that an event without a robot and a session causes a mood
+// without a robot and a session.
 func TestTheDefaultCharacterFeels(t *testing.T) {
 	feeling(t, func(bus *event.Bus, m *Moods) {
 		bus.Publish("", "", event.Emote{Trigger: "uncertain", Weight: .9})
@@ -237,7 +239,8 @@ func TestTheDefaultCharacterFeels(t *testing.T) {
 	})
 }
 
-// TestMoodsThatAreOff: nothing more is felt, and what was felt fades.
+// TestMoodsThatAreOff tests that events have no effect while moods are off, and that existing
+// feelings fade.
 func TestMoodsThatAreOff(t *testing.T) {
 	off := false
 	feeling(t, func(bus *event.Bus, m *Moods) {

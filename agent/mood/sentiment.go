@@ -46,8 +46,8 @@ type entry struct {
 
 // Limits of word lists.
 const (
-	maxEntries    = 5000 // in a list
-	maxEntryBytes = 100
+	maxEntries    = 5000 // words and phrases in a list
+	maxEntryBytes = 100  // bytes of a word or phrase
 )
 
 // builtinLists contains the built-in word lists.
@@ -188,8 +188,8 @@ func isUnspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) || r == 'ー'
 }
 
-// CountWords returns the number of words in a text. In scripts without spaces, two
-// characters count as one word.
+// CountWords returns the number of words in the first limit.Data bytes of a text. In scripts
+// without spaces, two characters count as one word.
 func CountWords(text string) int { return countWords(normalize(plain.Clip(text, limit.Data)), false) }
 
 // countWords counts the words in a normalized text. If unique is true, repeated words count
@@ -211,8 +211,9 @@ func countWords(text string, unique bool) (n int) {
 }
 
 // Analyse returns the sentiment of a sentence. It uses the language with the most matching
-// entries. If several languages have equally many, it uses the preferred one, such as "de" or
-// "de-CH"; preferred may be empty.
+// entries, but not Chinese for a sentence with Japanese kana. If several languages have equally
+// many matching entries, it uses the preferred one, such as "de" or "de-CH", or else the first by
+// language code; preferred may be empty.
 func (w Words) Analyse(text, preferred string) Sentiment {
 	text = plain.Clip(text, limit.Data)
 	preferred, _, _ = strings.Cut(strings.ToLower(preferred), "-")
@@ -241,7 +242,7 @@ func (l lexicon) count(sentence string) (hits [feelings]int, n int) {
 		if !strings.Contains(sentence, e.text) {
 			continue
 		}
-		sentence = strings.ReplaceAll(sentence, e.text, "  ") // prevents matches of shorter entries inside this one
+		sentence = strings.ReplaceAll(sentence, e.text, "  ") // prevents matches of shorter entries within this match
 		for left := e.feelings; left != 0; left &= left - 1 {
 			hits[bits.TrailingZeros(left)]++
 		}
@@ -250,8 +251,8 @@ func (l lexicon) count(sentence string) (hits [feelings]int, n int) {
 	return hits, n
 }
 
-// newSentiment computes the sentiment of a text. hits counts the entries in it for each
-// feeling, and words is its number of words.
+// newSentiment computes the sentiment of a text. hits counts the entries in the text for each
+// feeling, and words is the number of words.
 func newSentiment(hits [feelings]int, words int, text string) Sentiment {
 	var score [feelings]float64
 	for i, n := range hits {

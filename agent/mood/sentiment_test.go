@@ -11,7 +11,7 @@ import (
 	"perch/must"
 )
 
-// In each of the six languages, good is good, bad is bad, and so on.
+// TestSentimentInSixLanguages tests a sentence of each kind in each language, and neutral ones.
 func TestSentimentInSixLanguages(t *testing.T) {
 	w := words(t)
 	good, bad := func(s Sentiment) bool { return s.Valence > .3 }, func(s Sentiment) bool { return s.Valence < -.2 }
@@ -28,7 +28,7 @@ func TestSentimentInSixLanguages(t *testing.T) {
 		{good, "うまくいきました、おめでとう！"}, {bad, "エラーです。"}, {lively, "面白い、不思議！"}, {unsure, "たぶんそうです。"},
 		{good, "太好了，成功了！"}, {bad, "出现错误了。"}, {lively, "真有趣，没想到！"}, {unsure, "也许吧。"},
 		{plain, "It is ten o'clock."}, {plain, "Es ist zehn Uhr."}, {plain, ""}, {plain, "…"},
-		{good, "没问题。"}, {good, "問題ありません。"}, {good, "Kein Problem."}, // and not the problem inside
+		{good, "没问题。"}, {good, "問題ありません。"}, {good, "Kein Problem."}, // the shorter entries "problem" and the like do not match within the longer ones
 	} {
 		if got := w.Analyse(c.text, ""); !c.is(got) {
 			t.Errorf("%q is %+v", c.text, got)
@@ -36,12 +36,12 @@ func TestSentimentInSixLanguages(t *testing.T) {
 	}
 }
 
-// The formulas, by sentences that are counted by hand.
+// TestSentimentByItsNumbers tests the formulas of newSentiment.
 func TestSentimentByItsNumbers(t *testing.T) {
 	w := words(t)
 	for text, want := range map[string]Sentiment{
 		"one two three four five great":      {Valence: .8 * .5},
-		"one two three four five error.":     {Valence: -.7 * .5}, // with its full stop
+		"one two three four five error.":     {Valence: -.7 * .5}, // the full stop is ignored
 		"one two three four five sorry":      {Valence: -.3 * .5},
 		"one two three four five unusual":    {Arousal: .9 * .5},
 		"one two three four five scanning":   {Arousal: .3 * .5},
@@ -51,9 +51,9 @@ func TestSentimentByItsNumbers(t *testing.T) {
 		"ten! ":                              {Arousal: .2},
 		"ten??":                              {Arousal: .2},
 		"ten!!!!!!":                          {Arousal: .5},
-		"one one one one one great":          {Valence: .8}, // two words, however often
+		"one one one one one great":          {Valence: .8}, // repeated words count once, so there are two words
 		"one two three four i think hmm hmm": {Uncertain: 3. / 7},
-		"hard to say one two three":          {Uncertain: .5}, // and not "hard"
+		"hard to say one two three":          {Uncertain: .5}, // the entry "hard" does not match within "hard to say"
 	} {
 		got := w.Analyse(text, "en")
 		if math.Abs(got.Valence-want.Valence)+math.Abs(got.Arousal-want.Arousal)+math.Abs(got.Uncertain-want.Uncertain) > 1e-9 {
@@ -70,7 +70,8 @@ func TestCountWords(t *testing.T) {
 	}
 }
 
-// An owner adds words, and languages; a list with a mistake is left out.
+// TestOwnersWords tests that an owner can add words and languages, and that an invalid list is
+// skipped and reported.
 func TestOwnersWords(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -100,7 +101,7 @@ func TestOwnersWords(t *testing.T) {
 	}
 }
 
-// Any text is judged within the bounds.
+// FuzzAnalyse tests that the sentiment of any text is within its ranges.
 func FuzzAnalyse(f *testing.F) {
 	w := words(f)
 	for _, text := range []string{"", "!!!", "太好了 great", strings.Repeat("wow ", 5000), "\xff\xfe", "ー", "'-'"} {

@@ -43,7 +43,7 @@ func (s Stimulus) and(f Feeling, amount float64) Stimulus {
 }
 
 // Spoken returns the stimulus of a sentence with this sentiment. seconds is how long the
-// agent speaks it.
+// agent speaks the sentence.
 func Spoken(m Sentiment, seconds float64) (s Stimulus) {
 	switch {
 	case m.Valence > .3:
@@ -138,7 +138,7 @@ func Interrupted() Stimulus {
 }
 
 // FaceSeen returns the stimulus of a person's face. The gaze follows the face, which is in front of
-// the agent unless data has a yaw in degrees. Only the first face that an agent sees is greeted.
+// the agent unless data has a yaw in degrees. Only the first face that an agent sees raises feelings.
 func FaceSeen(data json.RawMessage) Stimulus {
 	var at struct{ Yaw float64 }
 	_ = json.Unmarshal(data, &at) // a firmware may send no data

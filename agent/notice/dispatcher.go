@@ -53,6 +53,7 @@ func newWaiting(n Notification) *waiting {
 	return &waiting{Notification: n, offered: map[device.ID]bool{}}
 }
 
+// newDispatcher returns a dispatcher with the stored notifications and the reachable robots.
 func newDispatcher(n *Notifier, r robots) *dispatcher {
 	d := &dispatcher{
 		Notifier: n, robots: r, open: map[device.ID]string{}, waiting: map[string]*waiting{},
@@ -357,8 +358,8 @@ func (w *waiting) priority() int {
 }
 
 // recipients returns the robots that a notification is offered to. A notification for all
-// robots is offered to all robots that are reachable at this time. If they all disconnect
-// without announcing it, it is offered again.
+// robots is offered to all robots that are reachable at this time. If all these robots
+// disconnect without announcing the notification, it is offered again.
 func (d *dispatcher) recipients(w *waiting) []device.ID {
 	switch {
 	case w.Robot != "":
@@ -376,8 +377,9 @@ func (d *dispatcher) recipients(w *waiting) []device.ID {
 	return slices.Sorted(maps.Keys(d.open))
 }
 
-// announce offers a notification to a reachable robot. A robot that refuses it is offered no
-// others for checkInterval. A robot that can no longer be reached is removed.
+// announce offers a notification to a reachable robot. A robot that refuses the notification
+// is offered no notifications for checkInterval. A robot that can no longer be reached is
+// removed.
 func (d *dispatcher) announce(ctx context.Context, id device.ID, w *waiting) {
 	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
 	defer cancel()

@@ -43,9 +43,8 @@ type Options struct {
 }
 
 // Notifier makes robots announce notifications, and timers when they ring. A notification
-// that no reachable robot announces waits for the next robot that connects. Each
-// notification is announced at least once, and not again after a robot has reported the
-// announcement.
+// that no reachable robot announces waits for the next robot that connects. It is offered
+// until a robot reports the announcement, a person acknowledges it, or it expires.
 type Notifier struct{ o Options }
 
 // New returns a notifier. Run starts it.
@@ -101,8 +100,8 @@ func (s *Notifier) Acknowledge(id string) error {
 	return nil
 }
 
-// Run announces notifications until ctx ends or the bus is closed. It logs failures of the
-// store and retries; notifications that cannot be stored are still announced.
+// Run announces notifications until ctx ends or the bus is closed, and returns nil. It logs
+// failures of the store and retries; notifications that cannot be stored are still announced.
 func (s *Notifier) Run(ctx context.Context, r robots) error {
 	events, stop := s.o.Bus.Read().Events(ctx)
 	defer stop()

@@ -23,12 +23,12 @@ import (
 	"perch/store/storetest"
 )
 
-// noon is the moment at which most tests happen.
+// noon is the time in tests without synctest.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fixture is a notifier that runs, among robots that the test controls.
+// fixture is a running Notifier with its tables, and with robots that the test controls.
 type fixture struct {
 	t        *testing.T
 	notifier *notice.Notifier
@@ -43,8 +43,8 @@ type fixture struct {
 	robots
 }
 
-// jumpingClock is a clock whose wall clock can jump. In a bubble of synctest it
-// shows the bubble's time.
+// jumpingClock is a clock whose wall clock can jump. It is based on the virtual time of
+// synctest.
 type jumpingClock struct {
 	began time.Time
 	off   atomic.Int64
@@ -54,17 +54,17 @@ func (c *jumpingClock) Now() time.Time         { return time.Now().Round(0).Add(
 func (c *jumpingClock) Running() time.Duration { return time.Since(c.began) }
 func (c *jumpingClock) jump(by time.Duration)  { c.off.Add(int64(by)) }
 
-// robots announce what they are given, as far as the test lets them.
+// robots are the robots of a fixture, which records their announcements.
 type robots struct {
 	mu        sync.Mutex
 	open      []device.ID
-	announced []string // "robot: text", with ! for urgent and ~ for a text that is only shown
-	held      []string // "robot until"
-	refuse    error
-	gate      chan struct{} // announcements wait for it to close; nil waits for nothing
+	announced []string      // "robot: text", with ! for urgent and ~ for a text that is only shown
+	held      []string      // "robot duration" for each call of KeepOpen; "not" for the zero time
+	refuse    error         // result of Announce, unless nil
+	gate      chan struct{} // if not nil, Announce waits until it is closed
 }
 
-// newFixture runs a notifier on two tables, in a bubble of synctest.
+// newFixture runs a notifier with these tables. The caller runs in a bubble of synctest.
 func newFixture(t *testing.T, table *storetest.Table[notice.Notification], rings *storetest.Table[agent.Timer]) *fixture {
 	h := &fixture{t: t, table: table, rings: rings, clock: &jumpingClock{began: time.Now()}, bus: event.NewBus(), log: &strings.Builder{}}
 	h.run()
@@ -93,7 +93,7 @@ func emptyFixture(t *testing.T) *fixture {
 	return newFixture(t, &storetest.Table[notice.Notification]{}, &storetest.Table[agent.Timer]{})
 }
 
-// running runs a test in a bubble, on empty tables.
+// running runs a test in a bubble of synctest, with empty tables.
 func running(t *testing.T, do func(t *testing.T, h *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -103,7 +103,7 @@ func running(t *testing.T, do func(t *testing.T, h *fixture)) {
 	})
 }
 
-// connected is running with one robot whose channel is open.
+// connected is like running, with one robot whose channel is open.
 func connected(t *testing.T, do func(t *testing.T, h *fixture)) {
 	t.Helper()
 	running(t, func(t *testing.T, h *fixture) {
@@ -112,7 +112,7 @@ func connected(t *testing.T, do func(t *testing.T, h *fixture)) {
 	})
 }
 
-// pass lets time pass, and all that happens in it.
+// pass lets the duration d pass, and waits until the notifier has handled everything due.
 func (h *fixture) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -157,7 +157,7 @@ func (h *fixture) KeepOpen(id device.ID, until time.Time) {
 	h.held = append(h.held, fmt.Sprintf("%s %s", id[11:], left))
 }
 
-// hello opens a robot's channel, in a session of that name.
+// hello opens a robot's channel, in a session with this ID.
 func (h *fixture) hello(id device.ID, session string) {
 	h.mu.Lock()
 	if !slices.Contains(h.open, id) {
@@ -195,7 +195,7 @@ func (h *fixture) set(timer agent.Timer) agent.Timer {
 	return timer
 }
 
-// expects just these announcements since the last call.
+// expects checks that exactly these announcements were made since the last call.
 func (h *fixture) expects(want ...string) {
 	h.t.Helper()
 	h.takes(&h.announced, want)
@@ -217,7 +217,7 @@ func (h *fixture) takes(from *[]string, want []string) {
 	*from = nil
 }
 
-// published lists the published events of notifications and timers, as "kind id".
+// published returns the published events of notifications and timers, as "kind id".
 func (h *fixture) published() (all []string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -282,18 +282,18 @@ func TestANotificationWaitsForTheNextHello(t *testing.T) {
 		h.hello(chan2, "s2")
 		h.expects("6: now!", "6: all")
 		h.hello(chan1, "s1")
-		h.expects("5: own") // what is for all is on offer already
+		h.expects("5: own") // the notifications for all robots were offered to the other robot
 		h.changed("own", notice.Shown)
-		h.goodbye(chan1, "s1") // before it was spoken
+		h.goodbye(chan1, "s1") // before the text was spoken
 		h.hello(chan1, "s3")
 		h.expects("5: own")
 		h.changed("own", notice.Spoken)
 		h.changed("all", notice.Spoken)
 		h.goodbye(chan2, "s2")
-		h.expects("5: now!") // the one that had it is gone
+		h.expects("5: now!") // the robot to which it was offered has disconnected
 		h.hello(chan1, "s4")
 		h.hello(chan2, "s5")
-		h.expects("5: now!") // a session in the place of another, without a word of its end
+		h.expects("5: now!") // a new session replaces the earlier one without RobotOffline
 		for id, want := range map[string]string{"own": notice.Spoken, "all": notice.Spoken, "now": notice.Received} {
 			if got := h.table.Kept[id].State; got != want {
 				t.Errorf("%s is kept as %s, want %s", id, got, want)
@@ -302,8 +302,8 @@ func TestANotificationWaitsForTheNextHello(t *testing.T) {
 	})
 }
 
-// TestARobotThatIsConnected gets notifications without a session: before its talk, in
-// it, and after it, until it has announced them.
+// TestARobotThatIsConnected tests that a robot that is connected by MQTT is offered
+// notifications before, during and after a session, until it has announced them.
 func TestARobotThatIsConnected(t *testing.T) {
 	running(t, func(t *testing.T, h *fixture) {
 		h.notify(notice.Notification{ID: "a", Text: "before", Robot: chan1, Speak: true})
@@ -312,12 +312,12 @@ func TestARobotThatIsConnected(t *testing.T) {
 		h.mu.Unlock()
 		h.bus.Publish(chan1, "", event.RobotConnected{Speaks: true})
 		h.expects("5: before")
-		h.hello(chan1, "s1") // which has cut it off
+		h.hello(chan1, "s1") // the new session has ended the announcement
 		h.expects("5: before")
 		h.changed("a", notice.Spoken)
 		h.notify(notice.Notification{ID: "b", Text: "unheard", Robot: chan1, Speak: true})
 		h.expects("5: unheard")
-		h.bus.Publish(chan1, "s1", event.RobotOffline{Why: "idle"}) // and it is connected still
+		h.bus.Publish(chan1, "s1", event.RobotOffline{Why: "idle"}) // the robot is still connected by MQTT
 		h.expects("5: unheard")
 		h.goodbye(chan1, "s1")
 		h.bus.Publish(chan1, "", event.RobotDisconnected{})
@@ -337,14 +337,14 @@ func TestANotificationToShowOnly(t *testing.T) {
 	})
 }
 
-// TestAReportAboutAReplacedNotification: a report that the first was spoken does
-// not end the second, which has its id.
+// TestAReportAboutAReplacedNotification tests that a late report about a notification does not
+// end a newer notification with the same ID.
 func TestAReportAboutAReplacedNotification(t *testing.T) {
 	connected(t, func(t *testing.T, h *fixture) {
 		h.notify(notice.Notification{ID: "door", Text: "The door is open.", Speak: true})
 		h.expects("5: The door is open.")
 		h.gate = make(chan struct{})
-		h.notify(notice.Notification{ID: "other", Text: "other", Speak: true}) // the notifier is busy
+		h.notify(notice.Notification{ID: "other", Text: "other", Speak: true}) // the notifier waits in Announce
 		h.changed("door", notice.Spoken)
 		h.notify(notice.Notification{ID: "door", Text: "The door is closed.", Speak: true})
 		close(h.gate)
@@ -408,7 +408,7 @@ func TestMissedEvents(t *testing.T) {
 	connected(t, func(t *testing.T, h *fixture) {
 		h.notify(notice.Notification{ID: "gone", Text: "gone", Robot: chan2, Speak: true})
 		h.gate = make(chan struct{})
-		h.notify(notice.Notification{ID: "a", Text: "one", Robot: chan1, Speak: true}) // the notifier waits for it while it misses events
+		h.notify(notice.Notification{ID: "a", Text: "one", Robot: chan1, Speak: true}) // the notifier waits in Announce and misses events
 		h.open = append(h.open, chan2)
 		h.bus.Publish(chan2, "s2", event.RobotOnline{})
 		h.notify(notice.Notification{ID: "b", Text: "two", Robot: chan2, Speak: true})
@@ -424,8 +424,8 @@ func TestMissedEvents(t *testing.T) {
 	})
 }
 
-// TestAListedSessionIsAnnouncedOnce: the robots are listed at the start, while the
-// hello of one of them is still to be read.
+// TestAListedSessionIsAnnouncedOnce tests a robot that is in the list at the start, and whose
+// event RobotOnline arrives afterwards. The notification must be announced once.
 func TestAListedSessionIsAnnouncedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := emptyFixture(t)
@@ -447,7 +447,7 @@ func TestAListedSessionIsAnnouncedOnce(t *testing.T) {
 	})
 }
 
-// listing is a fixture in which something happens while the robots are listed.
+// listing is a fixture that calls then during the first call of Reachable.
 type listing struct {
 	*fixture
 	then func()
@@ -476,8 +476,8 @@ func TestARefusedAnnouncementIsRetried(t *testing.T) {
 	})
 }
 
-// TestAFailingStore: notifications are announced all the same, the fault is logged
-// once, and they are stored later.
+// TestAFailingStore tests that notifications are announced although the store fails, that the
+// failure is logged once, and that the states are stored later.
 func TestAFailingStore(t *testing.T) {
 	connected(t, func(t *testing.T, h *fixture) {
 		timer := h.set(tea(10 * time.Minute))

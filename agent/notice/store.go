@@ -1,6 +1,7 @@
 // Package notice stores notifications and timers and makes robots announce them. Each
 // notification and each timer is announced at least once, despite restarts of the
-// appliance, jumps of the wall clock and failures of the store.
+// appliance, jumps of the wall clock and failures of the store, unless it expires or is
+// acknowledged before a robot can be reached.
 package notice
 
 import (
@@ -39,8 +40,8 @@ const (
 	Expired      = "expired"
 )
 
-// Notification is a message for people. It is announced by Robot or by SessionID, or by all
-// robots if both are empty.
+// Notification is a message for people. It is announced by the robot with the ID Robot, by
+// the robot in the session SessionID, or by all robots if both are empty.
 type Notification struct {
 	ID        string    `json:"id"`
 	Text      string    `json:"text"`
@@ -75,14 +76,14 @@ func (s *Store) Waits(id string) bool {
 var (
 	// ErrInvalid is wrapped by the errors for an invalid notification.
 	ErrInvalid = errors.New("not a notification")
-	// ErrNotFound is returned by Change for an ID that is not stored.
+	// ErrNotFound is returned by Change and Acknowledge for an ID that is not stored.
 	ErrNotFound = errors.New("no such notification")
 )
 
 const (
-	maxStored  = 500
+	maxStored  = 500            // stored notifications
 	maxWaiting = 40             // unannounced notifications with the same Robot and SessionID
-	lifetime   = 24 * time.Hour // time until a notification without expires_at expires
+	lifetime   = 24 * time.Hour // time until a notification expires whose sender has set no time
 )
 
 // Store stores the notifications. It is safe for concurrent use.
@@ -192,6 +193,7 @@ func leastImportant(list []Notification) Notification {
 // state before the present one: a notification that one robot has spoken remains spoken
 // when another robot shows it. Change deletes a notification in a final state. For
 // Acknowledged the deletion is durable, because the caller reports success to a person.
+// The error is ErrNotFound or comes from the table.
 func (s *Store) Change(id, state string) (Notification, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -52,8 +52,8 @@ func TestTheLifeOfANotification(t *testing.T) {
 	}
 }
 
-// TestAnAcknowledgementIsDurable: the answer to an acknowledgement waits for the disk. If
-// that fails, the notification is still open and whoever acknowledged it is told.
+// TestAnAcknowledgementIsDurable tests that Change waits for the disk for Acknowledged, and that
+// after an error the notification is still open.
 func TestAnAcknowledgementIsDurable(t *testing.T) {
 	table := &storetest.Table[notice.Notification]{}
 	s := notice.NewStore(table)
@@ -69,7 +69,8 @@ func TestAnAcknowledgementIsDurable(t *testing.T) {
 	}
 }
 
-// TestTooManyNotifications: 40 wait for one robot, and 500 are stored in all.
+// TestTooManyNotifications tests that at most 40 notifications wait for one robot, and that at
+// most 500 are stored.
 func TestTooManyNotifications(t *testing.T) {
 	table := &storetest.Table[notice.Notification]{}
 	s := notice.NewStore(table)
@@ -89,7 +90,7 @@ func TestTooManyNotifications(t *testing.T) {
 	if len(table.Kept) != 42 {
 		t.Errorf("%d are kept, want 40, one of another robot and one for all", len(table.Kept))
 	}
-	accept("39", "a0b1c2d3e4f5", "", time.Minute) // in the place of one that is there
+	accept("39", "a0b1c2d3e4f5", "", time.Minute) // replaces the notification with this ID
 	accept("new", "a0b1c2d3e4f5", notice.UrgencyLow, time.Hour)
 	accept("newer", "a0b1c2d3e4f5", "", time.Hour)
 	accept("newest", "a0b1c2d3e4f5", "", time.Hour)
@@ -157,7 +158,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse: Accept takes all that Parse takes, but for an expiry in the past.
+// FuzzParse tests that Accept accepts each result of Parse, unless it expires in the past.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"text":"Tea","urgency":"high","speak":false,"id":"tea","robot":"a0:b1:c2:d3:e4:f5","expires_at":"2026-01-02T13:00:00Z"}`))
 	f.Add([]byte(`{"text":"\ud800","action_url":"https://[::1]:8080/x?y#z","session_id":"s"}`))

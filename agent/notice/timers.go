@@ -71,8 +71,8 @@ func (s *Timers) notifyChanged(id string) {
 }
 
 // Set stores a timer durably and returns it with its ID. The timer rings after its Length,
-// or at Due if Length is 0. If the robot's body has a tool for reminders, the robot rings
-// by itself. Errors wrap agent.ErrTimer or agent.ErrTooManyTimers, or come from the table.
+// or at Due if Length is 0. If the robot has a tool for reminders, the robot itself rings.
+// body may be nil. Errors wrap agent.ErrTimer or agent.ErrTooManyTimers, or come from the table.
 // If ctx ends first, Set returns the error of ctx and does not set the timer.
 func (s *Timers) Set(ctx context.Context, body agent.Body, t agent.Timer, now time.Time) (agent.Timer, error) {
 	started := s.clock.Running()
@@ -222,8 +222,8 @@ func (s *Timers) All(now time.Time) []agent.Timer {
 	return list
 }
 
-// The Stack-chan firmware's tools for reminders that the robot rings by itself. Only the end
-// of a tool's name is compared, because prefixes differ between builds.
+// The Stack-chan firmware's tools for reminders of which the robot itself notifies people.
+// Only the end of a tool's name is compared, because prefixes differ between builds.
 const (
 	createTool = "create_reminder" // {duration_seconds 1..86400, message, repeat}; returns the ID
 	stopTool   = "stop_reminder"   // {id}; returns whether the reminder existed

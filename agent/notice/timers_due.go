@@ -43,9 +43,9 @@ func (p *pending) left(now time.Time, running time.Duration) time.Duration {
 	return min(byWall, byRunning)
 }
 
-// followClock corrects the times of this run's timers. jump is how far the wall clock has
-// jumped since the last call. If it is more than maxReminderDelay, a reminder for seven o'clock
-// moves to the next seven o'clock.
+// followClock corrects the times of the timers and reminders that were set in this run. jump
+// is how far the wall clock has jumped since the last call. If jump is more than
+// maxReminderDelay, a reminder for seven o'clock moves to the next seven o'clock.
 func (s *Timers) followClock(jump time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

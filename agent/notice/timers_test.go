@@ -42,7 +42,7 @@ func (b *body) Call(_ context.Context, name string, arguments map[string]any) (d
 
 func (b *body) Reboot(context.Context) error { return nil }
 
-// ringing is a Stack-chan, which has reminders of its own.
+// ringing returns a robot with the Stack-chan's tools for reminders.
 func ringing() *body {
 	least, most := 1, 86400
 	return &body{says: "7", tools: []device.Tool{
@@ -113,8 +113,8 @@ func TestInvalidTimers(t *testing.T) {
 	}
 }
 
-// TestATimerThatIsNotStored: if the store fails, the timer is set neither here nor
-// on the robot.
+// TestATimerThatIsNotStored tests that a timer that could not be stored is not pending, and that
+// the robot's reminder is stopped.
 func TestATimerThatIsNotStored(t *testing.T) {
 	table, full := &storetest.Table[agent.Timer]{}, errors.New("disk full")
 	table.Breaks(full)
@@ -231,8 +231,8 @@ func TestATimerThatTheRobotRings(t *testing.T) {
 	})
 }
 
-// TestATimerThroughARestart: a timer of an earlier run rings at its wall time, or
-// at once if that has passed.
+// TestATimerThroughARestart tests that a timer of an earlier run rings at its time of the wall
+// clock, or at once if that time has passed.
 func TestATimerThroughARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := emptyFixture(t)
@@ -251,7 +251,7 @@ func TestATimerThroughARestart(t *testing.T) {
 	})
 }
 
-// TestAnUnannouncedTimerThroughARestart: a timer that rang while no robot was
+// TestAnUnannouncedTimerThroughARestart tests that a timer that has rung while no robot was
 // connected is announced in the next run.
 func TestAnUnannouncedTimerThroughARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -268,8 +268,8 @@ func TestAnUnannouncedTimerThroughARestart(t *testing.T) {
 	})
 }
 
-// TestTimersWhenTheClockJumps: a Raspberry Pi learns the time minutes after it has
-// started.
+// TestTimersWhenTheClockJumps tests that a timer rings after its length although the wall clock
+// jumps, as on a Raspberry Pi minutes after its start.
 func TestTimersWhenTheClockJumps(t *testing.T) {
 	for name, by := range map[string]time.Duration{"forwards": years, "backwards": -years, "a little": 90 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -280,7 +280,7 @@ func TestTimersWhenTheClockJumps(t *testing.T) {
 				if left := h.timers.Pending(chan1, h.clock.Now())[0].Due.Sub(h.clock.Now()); left.Round(time.Second) != 6*time.Minute {
 					t.Errorf("%s left, right after the jump", left)
 				}
-				time.Sleep(time.Minute) // it looks once in a minute
+				time.Sleep(time.Minute) // the notifier checks the clock every minute
 				synctest.Wait()
 				due := h.clock.Now().Add(5 * time.Minute)
 				if kept := h.rings.Kept[timer.ID]; kept.Due.Sub(due).Abs() > time.Second {
@@ -303,11 +303,11 @@ func TestTimersWhenTheClockJumps(t *testing.T) {
 	}
 }
 
-// TestATimerOfAnEarlierRunWhenTheClockJumps: it follows the wall clock, but never
-// waits longer than its length.
+// TestATimerOfAnEarlierRunWhenTheClockJumps tests that a timer of an earlier run follows the wall
+// clock, but waits no longer than its length.
 func TestATimerOfAnEarlierRunWhenTheClockJumps(t *testing.T) {
 	for name, c := range map[string]struct {
-		behind, jump, after time.Duration // after the start it jumps, and it rings that long after that
+		behind, jump, after time.Duration // error of the wall clock at the start, its jump a minute later, and time from the jump until the timer rings
 	}{
 		"the clock is right":            {0, 0, 8 * time.Minute},
 		"it is behind and stays so":     {time.Hour, 0, 9 * time.Minute},
@@ -345,8 +345,8 @@ func TestATimerOfAnEarlierRunWhenTheClockJumps(t *testing.T) {
 	}
 }
 
-// TestAReminderWhenTheClockJumps: it follows the wall clock. If that jumps past it or
-// by days, it rings at the next such time of day, neither at once nor years late.
+// TestAReminderWhenTheClockJumps tests that a reminder follows the wall clock. If the clock jumps
+// far, the reminder rings at the next occurrence of its time of day.
 func TestAReminderWhenTheClockJumps(t *testing.T) {
 	for name, c := range map[string]struct{ jump, after time.Duration }{
 		"nearer to it":      {6 * time.Hour, time.Hour},
@@ -371,8 +371,8 @@ func TestAReminderWhenTheClockJumps(t *testing.T) {
 	}
 }
 
-// TestNotificationsWhenTheClockJumps: a notification that is minutes old does not
-// become years old.
+// TestNotificationsWhenTheClockJumps tests that a jump of the wall clock does not let a recent
+// notification expire, unless its sender has set the time of expiry.
 func TestNotificationsWhenTheClockJumps(t *testing.T) {
 	running(t, func(t *testing.T, h *fixture) {
 		h.notify(notice.Notification{ID: "a", Text: "one", Speak: true})
@@ -390,8 +390,8 @@ func TestNotificationsWhenTheClockJumps(t *testing.T) {
 	})
 }
 
-// TestAChannelIsHeldForATimer: for a timer of less than half an hour, and for no
-// longer one.
+// TestAChannelIsHeldForATimer tests that a robot's channel is held open in the last half hour
+// before a timer rings.
 func TestAChannelIsHeldForATimer(t *testing.T) {
 	running(t, func(t *testing.T, h *fixture) {
 		h.set(tea(45 * time.Minute))
@@ -413,7 +413,8 @@ func TestAChannelIsHeldForATimer(t *testing.T) {
 	})
 }
 
-// TestWatchReportsEachChangeOnce: set, cancelled, rung, and moved with the clock.
+// TestWatchReportsEachChangeOnce tests that Watch reports each timer that is set, cancelled or
+// moved with the clock, or has rung.
 func TestWatchReportsEachChangeOnce(t *testing.T) {
 	running(t, func(t *testing.T, h *fixture) {
 		var changed []string
