@@ -1,8 +1,8 @@
 // Package modeltext separates the text that a language model writes for people from thoughts, from tool
 // calls that the server has left in the text, and from control tokens of the model's template. Package
-// openai uses it for servers that do not parse the text themselves. A mark is a bracketed word that models
-// write for programs. With few exceptions, the package has no rules for single models: it classifies each
-// mark by its words, such as "think", "tool_call" or "channel", in any kind of brackets.
+// thinker uses it to read the messages of models. A mark is a bracketed word that models write for programs.
+// With few exceptions, the package has no rules for single models: it classifies each mark by its words,
+// such as "think", "tool_call" or "channel", in any kind of brackets.
 package modeltext
 
 import (

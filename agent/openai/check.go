@@ -50,8 +50,8 @@ func (e *Engine) Check(ctx context.Context) error {
 	return err
 }
 
-// Limits returns an error with ErrNoTools and the server's message if the server has rejected tools in a turn,
-// otherwise nil. The message sometimes names the remedy, such as llama.cpp's --jinja.
+// Limits returns an error that wraps ErrNoTools and contains the server's message if the server has rejected tools
+// in a turn, otherwise nil. The message sometimes names the remedy, such as llama.cpp's --jinja.
 func (e *Engine) Limits() error {
 	e.mu.Lock()
 	reason, rejected := e.toolless, e.rejected&rejectsTools != 0
@@ -84,8 +84,9 @@ func (e *Engine) checkOllama(ctx context.Context) error {
 	return err
 }
 
-// ContextTokens returns the length of the model's context, or 0 if the server does not report it. Ollama reports
-// it for loaded models in /api/ps, llama.cpp in /props, and LM Studio in /api/v0/models.
+// ContextTokens returns the length of the model's context in tokens, or 0 if the server does not report it. With
+// Ollama's own API, Options.NumCtx is the length. Otherwise Ollama reports the length for loaded models in /api/ps,
+// llama.cpp in /props, and LM Studio in /api/v0/models.
 func (e *Engine) ContextTokens(ctx context.Context) int {
 	if e.o.NumCtx > 0 && e.native {
 		return e.o.NumCtx
@@ -126,7 +127,7 @@ func (e *Engine) ContextTokens(ctx context.Context) int {
 }
 
 // checkModels checks that the server has the model, by the server's list of models and, if the
-// model is not in the list, by requesting a message. It returns nil for a server without a list.
+// model is not in the list, by requesting a message. It returns nil for a server that has no list.
 func (e *Engine) checkModels(ctx context.Context) error {
 	names, anyName, err := e.listModels(ctx)
 	r := refused(err)
@@ -235,7 +236,7 @@ func (e *Engine) notFound(ctx context.Context, r *remote.Refusal) error {
 		remote.Address(e.base), e.server.StatusText(*r))
 }
 
-// Warm has Ollama load the model, for as long as keep_alive says. Other servers have no request
+// Warm has Ollama load the model for the time in Options.KeepAlive. Other servers have no request
 // that loads the model: from these, Warm requests /health, without the key, and returns an error
 // while llama.cpp is still loading its model.
 func (e *Engine) Warm(ctx context.Context) error {

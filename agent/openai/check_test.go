@@ -21,7 +21,7 @@ func TestCheck(t *testing.T) {
 		native, vision bool
 		status         int
 		body           string
-		is             error // nil: it would
+		is             error // error that Check must wrap; nil if Check must succeed
 		want           string
 	}{
 		"listed":               {status: 200, body: `{"data":[{"id":"qwen3:4b"}]}`},
@@ -63,8 +63,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestWarm loads the model where that can be asked for, and sends no key where
-// only the server's health is.
+// TestWarm tests that Warm has Ollama load the model, and that it requests /health from other
+// servers without the key.
 func TestWarm(t *testing.T) {
 	status := http.StatusOK
 	s := thinkertest.Serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
@@ -154,13 +154,13 @@ func TestInvalidOptions(t *testing.T) {
 	}
 }
 
-// TestUnlistedModelIsTried: a list is not all that a server can do, as
-// with routers and aliases. What a turn is answered with counts.
+// TestUnlistedModelIsTried tests that Check requests a message from a model that the server does
+// not list, as for routers and aliases.
 func TestUnlistedModelIsTried(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		body   string
-		want   string // empty: it would work
+		want   string // text of the error; "" if Check must succeed
 	}{
 		"it talks":     {status: 200, body: ok},
 		"it does not":  {status: 404, body: `{"error":{"message":"model not found"}}`, want: "the server does not have the model qwen3:4b; GET"},
@@ -186,7 +186,7 @@ func TestUnlistedModelIsTried(t *testing.T) {
 	}
 }
 
-// TestContextTokens: some servers tell how long the model's context is.
+// TestContextTokens tests the length of the context that different servers report.
 func TestContextTokens(t *testing.T) {
 	for name, c := range map[string]struct {
 		dialect, path, body string
@@ -212,7 +212,7 @@ func TestContextTokens(t *testing.T) {
 	}
 }
 
-// TestModelNameIsTrimmed: an owner may have configured the name with a space at its end.
+// TestModelNameIsTrimmed tests that spaces around the configured name of the model are removed.
 func TestModelNameIsTrimmed(t *testing.T) {
 	m, err := openai.Driver().New(&openai.Options{URL: "http://127.0.0.1:1/v1", Model: "any "}, thinker.ModelSetup{})
 	if err != nil {

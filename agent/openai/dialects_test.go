@@ -41,7 +41,7 @@ func withTools() thinker.Prompt {
 	return p
 }
 
-// read has an engine read bytes as an answer.
+// read has an engine read body as the response to a request.
 func read(t testing.TB, native bool, body io.Reader) thinkertest.Received {
 	t.Helper()
 	o := options("http://pi.example/v1")
@@ -73,7 +73,7 @@ func TestDialects(t *testing.T) {
 	}
 }
 
-// TestServersQuirks holds the habits that no recorded message shows.
+// TestServersQuirks tests deviations of servers that the recorded messages do not contain.
 func TestServersQuirks(t *testing.T) {
 	data := func(chunks ...string) string { return "data: " + strings.Join(chunks, "\n\ndata: ") + "\n\n" }
 	delta := func(d string) string { return `{"choices":[{"delta":` + d + `}]}` }
@@ -129,9 +129,9 @@ func TestServersQuirks(t *testing.T) {
 	}
 }
 
-// TestThoughtsWithoutAnOpeningTag: templates that open a thought in the prompt
-// leave its end alone in the text. What is before that is not spoken: at once of
-// a model whose name says that it thinks, and of any other once that was seen.
+// TestThoughtsWithoutAnOpeningTag tests models whose template begins a thought in the prompt, so
+// that the text contains only the end of the thought. Such a thought is not spoken if the model's
+// name shows that it thinks. For other models it is spoken only the first time.
 func TestThoughtsWithoutAnOpeningTag(t *testing.T) {
 	delta := func(text string) string { return `data: {"choices":[{"delta":{"content":"` + text + `"}}]}` + "\n\n" }
 	thought := delta("The user greets me. ") + delta("So do I.</th") + delta("ink>\\n\\nHi") + delta(" there.")

@@ -54,7 +54,7 @@ func (r *messageReader) sendText(s string) error {
 	if err := r.out(thinker.Piece{Text: s}); err != nil {
 		return err
 	}
-	if r.spoken > limit.File { // it may include thoughts, which are long
+	if r.spoken > limit.File { // a high limit, because the text may contain thoughts
 		return errEnough
 	}
 	return nil

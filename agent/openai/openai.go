@@ -43,7 +43,7 @@ const (
 	DialectOllama = "ollama" // /api/chat, a line of JSON for each piece
 )
 
-// Options of the engine. URL and Model are required.
+// Options are the options of an Engine. URL and Model are required.
 type Options struct {
 	URL             string   `yaml:"url" doc:"The server's base address, as its manual gives it, with its /v1."`
 	Model           string   `yaml:"model" doc:"The name of the model."`
@@ -115,7 +115,7 @@ func New(o Options) (*Engine, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	base, _ := parseBase(o.URL) // checked
+	base, _ := parseBase(o.URL) // valid, since Check has parsed it
 	o.Extra = maps.Clone(o.Extra)
 	root := *base
 	root.Path = strings.TrimRight(strings.TrimSuffix(base.Path, "/v1"), "/")
@@ -155,7 +155,7 @@ func (o Options) isOllama(base *url.URL) bool {
 	return o.Dialect == DialectOllama || o.Dialect == "" && looksLikeOllama(base)
 }
 
-// Check returns the error that New would return.
+// Check returns an error if an option is missing or invalid.
 func (o Options) Check() error {
 	base, err := parseBase(o.URL)
 	switch {

@@ -37,7 +37,8 @@ func retryPause(r *remote.Refusal) (pause time.Duration, ok bool) {
 	return time.Duration(seconds * float64(time.Second)), true
 }
 
-// explain returns an error with a sentence that names the cause and the remedy.
+// explain returns the error of ctx if ctx has ended, and otherwise an error with a sentence that names the
+// cause and the remedy.
 func (e *Engine) explain(ctx context.Context, err error) error {
 	var fault *remote.Fault
 	r := refused(err)
@@ -56,7 +57,9 @@ func (e *Engine) explain(ctx context.Context, err error) error {
 	return e.server.Unreachable(err, errors.Is(err, io.ErrUnexpectedEOF))
 }
 
-// refusal returns the error for a refused request. It explains refusals that are specific to language models.
+// refusal returns the error for a refused request. It explains refusals that are specific to language models. The
+// error does not wrap agent.ErrAway if the server has refused the content of the request, because the next server
+// would probably refuse it as well.
 func (e *Engine) refusal(ctx context.Context, r *remote.Fault) error {
 	reason := strings.ToLower(r.Reason)
 	parsed := refusal.Refusal{Status: r.Status, Code: r.Code, Reason: r.Reason}

@@ -16,7 +16,7 @@ import (
 	"perch/agent/thinker/thinkertest"
 )
 
-// script is a server without a network: answer returns a status and a body for each request.
+// script is an http.RoundTripper that plays a server: answer returns a status and a body for each request.
 type script struct {
 	answer   func(body map[string]any) (status int, answer string)
 	requests []map[string]any
@@ -50,14 +50,14 @@ func refuse(reason string) string {
 
 const hi = `{"choices":[{"message":{"content":"Hi."},"finish_reason":"stop"}]}`
 
-// TestRefusals has what servers refuse, what is asked instead, and what is asked in the next turn. The
-// requests are written as their tools, and reasoning_effort after a slash.
+// TestRefusals tests the requests after a refusal, in the same turn and in the next turn. A request is
+// written as the names of its tools, and its reasoning_effort after a slash.
 func TestRefusals(t *testing.T) {
 	for name, c := range map[string]struct {
-		refuses func(body map[string]any, n int) string // the reason, or ""
+		refuses func(body map[string]any, n int) string // returns the reason to refuse the nth request, or ""
 		status  int
 		want    string // the requests of two turns
-		warns   string
+		warns   string // part of the warning in the log; "" if there is none
 	}{
 		"a call that does not match its schema": {func(_ map[string]any, n int) string {
 			if n == 1 {
@@ -142,8 +142,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestToolsAreOfferedAgain: a server that has refused tools may take them later. One good call switches
-// them on for good.
+// TestToolsAreOfferedAgain tests that tools are offered again five minutes after a refusal, and in each turn
+// after the server has accepted them.
 func TestToolsAreOfferedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refuses := true
@@ -192,7 +192,7 @@ func TestToolsAreOfferedAgain(t *testing.T) {
 	})
 }
 
-// TestTooLong: the refusal of a prompt that does not fit says how long it was.
+// TestTooLong tests that the error for a prompt that is too long contains the numbers of tokens in the refusal.
 func TestTooLong(t *testing.T) {
 	for reason, want := range map[string][2]int{
 		"request (1870 tokens) exceeds the available context size (1800 tokens), try increasing it":           {1870, 1800},
@@ -209,7 +209,8 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// TestOpaqueFieldsGoBack: what a server has sent with a message goes back to it as it came.
+// TestOpaqueFieldsGoBack tests that the thoughts and signatures of a message are sent back unchanged with the
+// results of its calls.
 func TestOpaqueFieldsGoBack(t *testing.T) {
 	const call = `{"id":"c1","type":"function","function":{"name":"get_weather","arguments":"{}"}%s}`
 	for name, c := range map[string]struct{ delta, want string }{

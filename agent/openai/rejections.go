@@ -132,8 +132,9 @@ func (e *Engine) remember(suggestions []suggestion, toolsAccepted bool) {
 	}
 }
 
-// suggestedChange returns the change of the request that a refusal suggests. ok is false if the refusal suggests
-// no change, or a change that was already made.
+// suggestedChange returns the change of the request that a refusal suggests. If the model has written an invalid
+// call, the request is repeated without a change. ok is false if the refusal suggests no change, or a change that
+// was already made.
 func (e *Engine) suggestedChange(r *remote.Fault, p thinker.Prompt, without rejections) (f suggestion, ok bool) {
 	parsed := refusal.Refusal{Status: r.Status, Code: r.Code, Reason: r.Reason}
 	offered := len(p.Tools) > 0 && without&rejectsTools == 0

@@ -16,15 +16,15 @@ import (
 	"perch/must"
 )
 
-// TestModelsWithoutTools: servers say in their own ways that tools are not for
-// a model. It is asked again without them, in the same turn, and from then on;
-// that is logged once, and reported by Check, with what the server said.
+// TestModelsWithoutTools tests the refusals of tools by different servers. The request is repeated
+// without tools, and later requests have none. This is logged once, and Check returns the server's
+// message.
 func TestModelsWithoutTools(t *testing.T) {
 	for name, c := range map[string]struct {
 		native bool
 		status int
 		body   string
-		says   string // Check
+		says   string // part of the error of Check
 	}{
 		"Ollama": {status: 400,
 			body: `{"error":{"message":"registry.ollama.ai/library/gemma3:4b does not support tools","type":"api_error","param":null,"code":null}}`,
@@ -103,8 +103,8 @@ func TestModelsWithoutTools(t *testing.T) {
 	}
 }
 
-// TestWrongRejectionIsForgotten: what a server blames is left out for one more trial,
-// and is not remembered where that does not help.
+// TestWrongRejectionIsForgotten tests that tools are offered again in the next turn if the request
+// without them was refused as well.
 func TestWrongRejectionIsForgotten(t *testing.T) {
 	broken := true
 	s := thinkertest.Serve(t, func(w http.ResponseWriter, path string, body map[string]any) {
@@ -133,8 +133,8 @@ func TestWrongRejectionIsForgotten(t *testing.T) {
 	must.Succeed(t, e.Check(t.Context()))
 }
 
-// TestExtra: what is added does not take the conversation's place, and is the
-// engine's own once it is made.
+// TestExtra tests that Options.Extra cannot replace keys of the engine, and that later changes of
+// the map have no effect.
 func TestExtra(t *testing.T) {
 	for want, extra := range map[string]map[string]any{
 		`extra may not hold "messages"`:  {"messages": []any{}},

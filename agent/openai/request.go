@@ -39,7 +39,7 @@ func (e *Engine) encode(p thinker.Prompt, without rejections) body {
 		}
 		inner, isObject := value.(map[string]any)
 		if existing, ok := b[key].(body); ok && isObject {
-			maps.Copy(existing, inner) // the engine has set some of Ollama's options
+			maps.Copy(existing, inner) // existing contains the options of Ollama that the engine has set
 			continue
 		}
 		b[key] = value

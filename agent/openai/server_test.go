@@ -26,7 +26,7 @@ import (
 
 const ok = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
 
-// conversation is one of everything a prompt can hold.
+// conversation returns a prompt with a picture, calls, and results of calls.
 func conversation() thinker.Prompt {
 	p := withTools()
 	p.Messages = []thinker.Message{
@@ -39,7 +39,7 @@ func conversation() thinker.Prompt {
 	return p
 }
 
-// TestRequest holds what is sent to a server of the OpenAI dialect.
+// TestRequest tests the whole request in the OpenAI dialect.
 func TestRequest(t *testing.T) {
 	s := thinkertest.Serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) { io.WriteString(w, ok) })
 	half := 0.5
@@ -86,8 +86,9 @@ func TestNativeRequest(t *testing.T) {
 	}
 }
 
-// TestSettingsOfACharacter: what answers has its own temperature, and at most as many
-// tokens as its owner allows. A model that takes no temperature is asked without.
+// TestSettingsOfACharacter tests that a character's temperature replaces the configured one, and that
+// its number of tokens is limited by the configured number. A model that rejects a temperature gets
+// none.
 func TestSettingsOfACharacter(t *testing.T) {
 	s := thinkertest.Serve(t, func(w http.ResponseWriter, path string, asked map[string]any) {
 		_, hot := asked["temperature"]
@@ -134,13 +135,13 @@ func TestSettingsOfACharacter(t *testing.T) {
 	}
 }
 
-// TestErrors: one sentence for each cause, and never the key.
+// TestErrors tests that each refusal leads to a one-line error without the key.
 func TestErrors(t *testing.T) {
 	const models = `{"object":"list","data":[{"id":"llama3.2:3b","owned_by":"library"},{"id":"gemma3:4b"}]}`
 	for name, c := range map[string]struct {
 		status int
 		body   string
-		ours   bool // not ErrAway
+		ours   bool // whether the error does not wrap agent.ErrAway
 		want   string
 	}{
 		"no model": {status: 404, body: `{"error":{"message":"model \"qwen3:4b\" not found, try pulling it first","type":"not_found_error"}}`,
@@ -172,8 +173,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestRejectedOptionsAreLeftOut: what a server does not take is left out at once and from then
-// on, and is logged once.
+// TestRejectedOptionsAreLeftOut tests that an option that the server rejects is omitted in the same
+// turn and from then on, and that this is logged once.
 func TestRejectedOptionsAreLeftOut(t *testing.T) {
 	one := 1.0
 	refusals := []struct{ field, body string }{
@@ -220,15 +221,15 @@ func TestRejectedOptionsAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestRetryAfter: a server that asks for a moment is given it within the
-// turn; one that asks for longer is away, for another brain may be in the list.
+// TestRetryAfter tests that a request is repeated after a short Retry-After, within the same turn,
+// and that a longer Retry-After leads to an error.
 func TestRetryAfter(t *testing.T) {
 	for name, c := range map[string]struct {
-		after    []string // Retry-After, request by request
+		after    []string // value of Retry-After in the response to each request
 		status   int
 		took     time.Duration
 		requests int
-		want     string // empty: it talks
+		want     string // part of the error; "" if the turn succeeds
 	}{
 		"a second":               {after: []string{"1"}, status: 429, took: time.Second, requests: 2},
 		"a second, overloaded":   {after: []string{"1"}, status: 503, took: time.Second, requests: 2},
@@ -266,7 +267,7 @@ func TestRetryAfter(t *testing.T) {
 			})
 		})
 	}
-	synctest.Test(t, func(t *testing.T) { // a turn that is cancelled meanwhile waits no longer
+	synctest.Test(t, func(t *testing.T) { // the end of the context ends the pause
 		o := options("http://pi.example/v1")
 		o.Transport = thinkertest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 429, Header: http.Header{"Retry-After": {"2"}}, Body: http.NoBody, Request: r}, nil

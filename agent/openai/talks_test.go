@@ -21,7 +21,7 @@ import (
 	"perch/must"
 )
 
-// speaker is a robot with a volume. It writes its calls to the transcript.
+// speaker is a robot with a tool for the volume. It writes the calls of its tools to the transcript.
 type speaker struct{ log *strings.Builder }
 
 func (speaker) Tools() []device.Tool {
@@ -37,7 +37,8 @@ func (s speaker) Call(_ context.Context, name string, args map[string]any) (devi
 
 func (speaker) Reboot(context.Context) error { return nil }
 
-// answers is a model's server that gives the answers of a file in turn: each begins with a line ">>> STATUS".
+// answers plays the server of a model. It returns the responses of a file one after the other. In the file, each
+// response begins with a line ">>> STATUS".
 type answers struct {
 	left []string
 	log  *strings.Builder
@@ -86,8 +87,8 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
 }
 
-// TestTalks holds two turns with each server's habits: a tool is called, its result is answered, and a second
-// turn goes on. PERCH_GOLDEN=rewrite writes the transcripts anew.
+// TestTalks runs two turns with the responses of each server, and compares the transcripts. In the first turn the
+// model calls a tool. PERCH_GOLDEN=rewrite updates the transcripts in testdata/talks.
 func TestTalks(t *testing.T) {
 	files := must.Value(filepath.Glob("testdata/talks/*.txtar"))(t)
 	if len(files) < 20 {

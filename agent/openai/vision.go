@@ -12,7 +12,7 @@ import (
 
 const maxPicture = 8 << 20 // bytes
 
-// DescribeImage implements agent.Seer.
+// DescribeImage implements agent.Seer. It returns agent.ErrBlind unless Options.Vision is set.
 func (e *Engine) DescribeImage(ctx context.Context, l agent.Look) (string, error) {
 	if !e.o.Vision {
 		return "", agent.ErrBlind
