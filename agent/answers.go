@@ -39,9 +39,9 @@ func newVocabulary(words *language.Catalogue) vocabulary {
 	return v
 }
 
-// split splits a word of a script without spaces, such as Japanese, into words of the
-// vocabulary, each as long as possible, and single characters. It does not split a word of
-// any other script, or a word of the vocabulary.
+// split splits a word with letters of a script without spaces, such as Japanese, into words
+// of the vocabulary, each as long as possible, and single characters. It does not split
+// other words, or words of the vocabulary.
 func (v vocabulary) split(text string) (words []string) {
 	if !strings.ContainsFunc(text, language.Spaceless) || v.kinds[text] != "" {
 		return []string{text}

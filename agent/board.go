@@ -48,7 +48,8 @@ func (b *Board) Snapshot() (all []State, seq uint64) {
 	return b.states.all(), b.states.seq
 }
 
-// Robot returns the state of the latest session of a robot, or a default state.
+// Robot returns the state of the latest session of a robot. For a robot without a state it
+// returns an offline, idle and neutral state.
 func (b *Board) Robot(id device.ID) State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -184,7 +185,7 @@ func (s *states) all() (all []State) {
 	return all
 }
 
-// robot returns the state of the latest session of a robot, or a default state.
+// robot returns the state of the latest session of a robot, or newState.
 func (s *states) robot(id device.ID) State {
 	if state, ok := s.bySession[string(id)]; ok {
 		return state.State
@@ -249,7 +250,7 @@ func (f *Follower) copyStates() {
 // States returns all states, sorted by robot and session.
 func (f *Follower) States() []State { return f.states.all() }
 
-// Robot returns the state of the latest session of a robot, or a default state.
+// Robot returns the state of the latest session of a robot, like Board.Robot.
 func (f *Follower) Robot(id device.ID) State { return f.states.robot(id) }
 
 // Seq returns the sequence number of the latest event that was handled.
@@ -310,7 +311,7 @@ func (f *Follower) addChange(s State, e event.Envelope) {
 	f.changes = append(f.changes, Change{State: s, At: e.At, By: e.Event})
 }
 
-// schedule sets when the state s expires.
+// schedule sets when the state s expires, if the expiry changes what is shown.
 func (f *Follower) schedule(s State, now time.Time) {
 	if due := s.ExpiresAt(); due.After(now) && s.At(due) != s.At(now) {
 		f.due[s.Key()] = due

@@ -21,7 +21,7 @@ var (
 	// restarted, so Emotion.On never returns it for a Stack-chan.
 	Sleepy = Emotion{"sleepy", "😴"}
 	// Doubtful is a face that only the Stack-chan has. Replies cannot select it, but
-	// Emotion.On returns it for some faces.
+	// Emotion.On replaces some faces by it on a Stack-chan.
 	Doubtful = Emotion{"doubtful", "🤨"}
 )
 

@@ -222,7 +222,8 @@ func compareRank(a, b *indexed) int {
 	return cmp.Or(cmp.Compare(b.rank, a.rank), b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))
 }
 
-// read returns the contents of the table, from memory if it was loaded. The caller holds mu.
+// read returns the contents of the table, from memory if the table was loaded. The caller
+// holds mu.
 func (x *index) read() contents {
 	if x.loaded {
 		return x.contents

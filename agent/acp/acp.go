@@ -43,8 +43,7 @@ type Options struct {
 	Command []string `yaml:"command" doc:"The agent's program and its arguments."`
 	Dir     string   `yaml:"cwd" doc:"The folder it works in."` // "" means the current directory
 	// Env holds additional variables for the agent. The agent also gets the variables of
-	// this process, except variables that begin with PERCH_ or come from the service
-	// manager.
+	// this process, except Perch's secrets and similar variables (see child.Environ).
 	Env map[string]string `yaml:"env" doc:"Variables that are added to its environment."`
 
 	Idle  time.Duration `yaml:"idle" doc:"A new session begins after this time without a turn. If 0s, 5m."`

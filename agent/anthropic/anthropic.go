@@ -188,8 +188,8 @@ func (e *Engine) Close() error {
 }
 
 // Continue implements thinker.Model. If the model rejects an option or the thinking in the
-// prompt, Continue repeats the request without it, unless text was already passed to out. It
-// makes at most limit.Tries requests.
+// prompt, Continue repeats the request without the rejected part, unless text was already
+// passed to out. It makes at most limit.Tries attempts.
 func (e *Engine) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	for try := 1; ; try++ {
 		e.mu.Lock()

@@ -57,7 +57,7 @@ func (s *Server) connect() (*link, error) {
 			return l, nil
 		}
 		if len(s.sseAddresses(sseErr)) == 0 && !errors.Is(sseErr, errNoMCP) {
-			err = sseErr // the URL has SSE, so this error explains more than the first one
+			err = sseErr // not the error of a missing path or of a web page, so it explains more than the first error
 		}
 	}
 	if err != nil {

@@ -43,8 +43,8 @@ type Options struct {
 	Command []string // program and its arguments
 	Dir     string   // working directory of Command; "" means the current directory
 	// Env holds additional variables for Command, as NAME=value. The command also gets the
-	// variables of this process, except variables that begin with PERCH_ or come from the service
-	// manager.
+	// variables of this process, except Perch's secrets and similar variables (see
+	// child.Environ).
 	Env []string
 
 	URL string // http:// or https:// URL of the MCP endpoint

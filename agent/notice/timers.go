@@ -222,8 +222,8 @@ func (s *Timers) All(now time.Time) []agent.Timer {
 	return list
 }
 
-// The Stack-chan firmware's tools for reminders of which the robot itself notifies people.
-// Only the end of a tool's name is compared, because prefixes differ between builds.
+// The Stack-chan firmware's tools for reminders that ring on the robot itself. Only the end
+// of a tool's name is compared, because prefixes differ between builds.
 const (
 	createTool = "create_reminder" // {duration_seconds 1..86400, message, repeat}; returns the ID
 	stopTool   = "stop_reminder"   // {id}; returns whether the reminder existed
