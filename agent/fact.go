@@ -14,7 +14,7 @@ import (
 // Fact is a fact to remember, in the form that the HTTP APIs and the tool remember accept.
 type Fact struct {
 	Text    string `json:"text"` // the fact in one line
-	Fact    string `json:"fact"` // another name of Text, as are Content and Body
+	Fact    string `json:"fact"` // Fact, Content and Body are other names of Text; the first that is not empty is used
 	Content string `json:"content"`
 	Body    string `json:"body"`
 

@@ -20,7 +20,7 @@ import (
 
 // Types of memory entries.
 const (
-	MemoryUser      = "user"      // facts about the people of the household
+	MemoryUser      = "user"      // facts about the people in the home
 	MemoryFeedback  = "feedback"  // how people want things done
 	MemoryProject   = "project"   // current plans and events
 	MemoryReference = "reference" // where to find things
@@ -58,7 +58,7 @@ func (e Entry) isViewers() bool { return e.Source == SourceViewer }
 // Limits of the memory.
 const (
 	maxEntries  = 2000 // default maximum number of entries
-	maxEvicted  = 100  // entries evicted in one write
+	maxEvicted  = 100  // maximum number of entries that index.surplus returns
 	viewersPart = 10   // viewers' entries fill at most the memory's size divided by viewersPart
 )
 
@@ -103,7 +103,7 @@ func NewMemory(table entries) *Memory {
 }
 
 // Bound limits the memory to n entries; the default is 2000. Surplus entries are evicted
-// when the next entry is remembered.
+// when further entries are remembered, at most maxEvicted for each.
 func (m *Memory) Bound(n int) { m.capacity.Store(int64(n)) }
 
 // Watch sets a function that is called with the ID of each entry that is remembered,
@@ -130,7 +130,7 @@ func (m *Memory) notifyChange(id string) {
 // entries, then the entries with the lowest rank (see Entry.rank). For an invalid entry the
 // error wraps ErrTooMuch or ErrEntry, and for a viewer's entry that would evict an unexpired
 // entry of another source, ErrFull. Otherwise it is the error of writing to the disk.
-// Concurrent calls share one write.
+// Calls that arrive during a write share the next write.
 func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	e.Body = strings.TrimSpace(e.Body)
 	if !e.hasValidSize() {

@@ -282,7 +282,7 @@ func (s *sink) handleReply(r Reply) error {
 		s.conversation.emoji = cmp.Or(s.conversation.emoji, r.Emotion.Emoji)
 		s.mind.mu.Unlock()
 		e := event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji, Tag: r.Tag}
-		if r.Intensity > 0 && r.Intensity < 1 { // in the event, 0 stands for 1
+		if r.Intensity > 0 && r.Intensity < 1 { // in the event, 0 means 1
 			e.Intensity = r.Intensity
 		}
 		s.mind.publish(s.turn, e)

@@ -8,8 +8,8 @@ import (
 	"perch/event"
 )
 
-// Shown is what an agent is doing, as robots and skins show it. Because other programs know
-// the values, they may be extended but never removed.
+// Shown is what an agent is doing, as robots and skins show it. Other programs know the
+// values, so values may be added, but none may be removed.
 type Shown string
 
 // The values of Shown.
@@ -32,8 +32,8 @@ const (
 	failedFor    = 5 * time.Second
 )
 
-// State is the visible state of a session. Fold computes it from the session's events. A
-// State is never modified.
+// State is the visible state of a session. Fold computes it from the session's events. The
+// methods do not modify a State; they return a changed copy.
 type State struct {
 	Robot   device.ID `json:"robot,omitempty"`
 	Session string    `json:"session,omitempty"`

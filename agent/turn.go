@@ -117,8 +117,8 @@ type Outcome string
 const (
 	AnswerGiven   Outcome = "answered" // the person has spoken an answer
 	AnswerTouch   Outcome = "touched"  // the robot's head was touched, which means yes
-	AnswerAllowed Outcome = "allowed"  // the robot's owner has allowed it on another device
-	AnswerDenied  Outcome = "denied"   // the robot's owner has denied it on another device
+	AnswerAllowed Outcome = "allowed"  // the robot's owner has answered yes on another device
+	AnswerDenied  Outcome = "denied"   // the robot's owner has answered no on another device
 	AnswerExpired Outcome = "expired"  // there was no answer in time
 	AnswerClosed  Outcome = "closed"   // the channel was closed, or nobody can be asked
 )

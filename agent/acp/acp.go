@@ -1,8 +1,8 @@
 // Package acp drives an agent that implements version 1 of the Agent Client Protocol. The
 // agent is a child process, and exchanges JSON-RPC messages, one per line, over its
 // standard input and output. Examples are claude-agent-acp, gemini --acp, codex-acp, goose
-// acp and zeroclaw acp. The package also supports the older dialect of zeroclaw
-// ("session/event", {"approved":true}).
+// acp and zeroclaw acp. The package also supports the older dialect of zeroclaw, which has
+// the notification "session/event" and the response {"approved":true}.
 //
 // The package does not use github.com/coder/acp-go-sdk. That library closes the connection
 // when a line is longer than its buffer, and when 1024 notifications are pending, which
@@ -182,12 +182,11 @@ func (b *Brain) redact(s string, maxBytes int) string {
 }
 
 // Think implements agent.Brain. It returns agent.ErrStranger for the turn of a stranger. It
-// may ask the person for permissions. If ctx ends, Think
-// notifies the agent and returns without waiting. If the agent then responds within
-// Options.Grace, the next turn can use the session; otherwise the agent is killed as soon
-// as no turn runs. A turn that takes too long or says too much is cancelled, and the robot
-// says so. If the agent no longer knows the session, Think opens a new one and repeats the
-// turn once.
+// may ask the person for permissions. If ctx ends, Think notifies the agent and returns
+// without waiting. If the agent then responds within Options.Grace, the next turn can use
+// the session; otherwise the agent is killed as soon as no turn runs. A turn that takes too
+// long or says too much is cancelled, and the robot says so. If the agent no longer knows
+// the session, Think opens a new one and repeats the turn once.
 func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	if t.Stranger() {
 		return agent.ErrStranger

@@ -68,7 +68,7 @@ func (b *Brain) runningConn(ctx context.Context) (*conn, error) {
 }
 
 // start waits for the end of the previous process, which may be nil, then starts and
-// initializes an agent, and completes l.
+// initializes an agent, and sets the result of l.
 func (b *Brain) start(l *launch, previous *child) {
 	if previous != nil {
 		<-previous.exited

@@ -210,10 +210,10 @@ func (c *conn) inbox(session string) *inbox {
 	return nil
 }
 
-// call sends a request. Later it calls callback once: with the result or the error of the
-// response or, if the connection ends before, with the reason for the end. callback must
-// not block. If call returns an error, it has not sent the request and does not call
-// callback.
+// call sends a request. callback is called once, possibly before call returns: with the
+// result or the error of the response or, if the connection ends before, with the reason for
+// the end. callback must not block. If call returns an error, the request is not sent and
+// callback is not called.
 func (c *conn) call(method string, params any, callback func(json.RawMessage, error)) error {
 	c.mu.Lock()
 	if c.endErr != nil {

@@ -19,7 +19,7 @@ type inbox struct {
 	filled chan struct{} // holds one element if items were added, or the agent gave a sign of life, since the last receive
 
 	mu          sync.Mutex
-	items       []item // text is stored as *joinedText
+	items       []item // text and thoughts are stored as *joinedText
 	bytes       int    // bytes of text in items
 	permissions int    // permissions in items
 	overflow    bool   // whether text for the person, a tool's update or a permission was dropped because the inbox was full

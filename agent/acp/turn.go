@@ -256,7 +256,8 @@ func (r *turnRun) handlePermission(ctx context.Context, p permission) error {
 
 // decide decides on a permission: by the kind and the name of the tool, or else by asking
 // the person. It refuses without asking, and has the robot say why, if the tool could only be
-// allowed permanently, if the title cannot be read aloud, or if the person may not decide.
+// allowed permanently, if the title cannot be read aloud, or if the person may not decide
+// (which the robot says only once in a turn).
 func (r *turnRun) decide(ctx context.Context, p permission) (decision, error) {
 	call := p.call
 	for _, t := range r.seen {

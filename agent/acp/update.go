@@ -11,7 +11,8 @@ import (
 	"perch/plain"
 )
 
-// item is an event of a turn: text, thought, toolChange, permission, pulse or ended.
+// item is an event of a turn: text, thought, toolChange, permission, pulse or ended. An
+// inbox stores text and thoughts as *joinedText.
 type item interface{ isItem() }
 
 // text is text of the agent for the person.

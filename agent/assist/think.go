@@ -132,7 +132,7 @@ func (r *turnRun) runPipeline(ctx context.Context, hassID string) (hass.Reply, e
 	// The waiting time left for the next event, and for all events of the turn. An event
 	// without progress or text does not extend eventLeft.
 	eventLeft, turnLeft := b.o.FirstWithin, b.o.TurnWithin
-	slow := false             // whether the latest texts have taken longer to arrive than they extend the wait (see remote.TextWait)
+	slow := false             // whether the time to the latest texts was longer than the waiting time that they add (see remote.TextWait)
 	seen := map[string]bool{} // key: type of event
 	for {
 		start := time.Now()

@@ -100,7 +100,8 @@ func Open(o Options) (*Diary, error) {
 }
 
 // inherit continues the diary of another appliance, if the diary is valid and signed with
-// another key. It reports whether it does. The other appliance's signatures remain.
+// another key. It reports whether it continues the diary. The other appliance's signatures
+// remain.
 func (d *Diary) inherit() bool {
 	head := *d.head
 	if head.Address == d.o.Key.Address() {
