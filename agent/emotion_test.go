@@ -105,7 +105,8 @@ func TestOneReplyForEachChangeOfFace(t *testing.T) {
 	}
 }
 
-// emotions returns the results of the function of for the published emotions, separated by spaces.
+// emotions calls the function of for each published emotion, and returns the results
+// separated by spaces.
 func emotions(p *published, of func(event.Emotion) string) string {
 	var all []string
 	for _, e := range p.events {

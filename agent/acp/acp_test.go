@@ -282,7 +282,7 @@ func TestAQuestionThatFailsIsNoConsent(t *testing.T) {
 	}
 }
 
-// eventually waits up to a minute until is returns true, and reports an error otherwise.
+// eventually reports an error if the function is does not return true within a minute.
 func (r *rig) eventually(what string, is func() bool) {
 	r.t.Helper()
 	if !waittest.Until(time.Minute, is) {

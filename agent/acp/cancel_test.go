@@ -17,7 +17,7 @@ type stage struct {
 	mode  string
 	words string
 	at    string                                   // if not "", the test cancels when the agent has received this text
-	on    func(context.Context, agent.Reply) error // otherwise, on is called with each reply and cancels
+	on    func(context.Context, agent.Reply) error // otherwise, on is called with each reply, and cancels the turn
 	until func(*acp.Brain) bool                    // if not nil, the test waits for this before it calls on
 	want  string                                   // text that the agent must then receive
 	next  string                                   // session and turn that the fake reports in the next turn

@@ -54,7 +54,7 @@ func open(t *testing.T, o mcp.Options) (*mcp.Server, *waittest.Buffer) {
 	return s, p
 }
 
-// child opens a server whose process is the test binary. is is the value of role.
+// child opens a server whose process is the test binary, with the value is of role.
 func child(t *testing.T, is string, o mcp.Options) (*mcp.Server, *waittest.Buffer) {
 	t.Helper()
 	exe, err := os.Executable()

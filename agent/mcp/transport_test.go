@@ -38,7 +38,7 @@ func TestLinesOfAStreamArePaced(t *testing.T) {
 				from := &endless{text: text}
 				ctx, cancel := context.WithCancel(t.Context())
 				b := &body{Body: remote.Body{ReadCloser: io.NopCloser(from), Left: -1}, release: func() {}, pace: limit.PerSecond(maxLinesPerSecond), done: ctx.Done()}
-				const most = 10_000_000 // bytes after which the reader stops, should the rate not be limited
+				const most = 10_000_000 // bytes after which the reader stops if the rate is not limited
 				ended := make(chan struct{})
 				go func() {
 					defer close(ended)

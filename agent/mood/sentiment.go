@@ -83,9 +83,9 @@ func ReadWords(directory string) (Words, error) {
 	return w, err
 }
 
-// readLists reads the lists in the file system from, and adds their entries to the map to,
-// which contains the feelings of each entry by language and text. Errors name the file
-// system by directory.
+// readLists reads the lists in the file system from, and adds the feelings of their entries
+// to the map to, whose keys are the language and the text of the entry. In errors, directory
+// is the name of the file system.
 func readLists(from fs.FS, directory string, to map[string]map[string]uint) (failed error) {
 	files, err := fs.ReadDir(from, ".")
 	if errors.Is(err, fs.ErrNotExist) {

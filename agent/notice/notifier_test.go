@@ -54,12 +54,12 @@ func (c *jumpingClock) Now() time.Time         { return time.Now().Round(0).Add(
 func (c *jumpingClock) Running() time.Duration { return time.Since(c.began) }
 func (c *jumpingClock) jump(by time.Duration)  { c.off.Add(int64(by)) }
 
-// robots are the robots of a fixture, which records their announcements.
+// robots plays the robots of a fixture, and records the calls of the notifier.
 type robots struct {
 	mu        sync.Mutex
 	open      []device.ID
 	announced []string      // "robot: text", with ! for urgent and ~ for a text that is only shown
-	held      []string      // "robot duration" for each call of KeepOpen; "not" for the zero time
+	held      []string      // "robot duration" for each call of KeepOpen; "robot not" for the zero time
 	refuse    error         // result of Announce, unless nil
 	gate      chan struct{} // if not nil, Announce waits until it is closed
 }
@@ -447,7 +447,7 @@ func TestAListedSessionIsAnnouncedOnce(t *testing.T) {
 	})
 }
 
-// listing is a fixture that calls then during the first call of Reachable.
+// listing is a fixture that calls the function then during the first call of Reachable.
 type listing struct {
 	*fixture
 	then func()

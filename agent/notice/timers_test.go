@@ -413,8 +413,8 @@ func TestAChannelIsHeldForATimer(t *testing.T) {
 	})
 }
 
-// TestWatchReportsEachChangeOnce tests that Watch reports each timer that is set, cancelled or
-// moved with the clock, or has rung.
+// TestWatchReportsEachChangeOnce tests that Watch reports each timer that is set or
+// cancelled, that has rung, or whose time changes because the wall clock jumps.
 func TestWatchReportsEachChangeOnce(t *testing.T) {
 	running(t, func(t *testing.T, h *fixture) {
 		var changed []string
