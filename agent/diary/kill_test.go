@@ -20,7 +20,7 @@ import (
 )
 
 // asDiarist is the environment variable with the path of the database in which
-// TestDiaristProcess keeps a diary.
+// TestDiaristProcess records a diary.
 const asDiarist = "PERCH_TEST_DIARIST"
 
 // TestDiaristProcess is the program that TestSurvivesSIGKILL starts and kills.

@@ -122,7 +122,7 @@ var cases = []struct{ text, spoken, calls string }{
 	{"[INST] Hi [/INST]Hello there.", " Hi Hello there.", ""},
 	{"<|endoftext|>", "", ""},
 
-	// A model that writes on after its own message.
+	// A model that continues with further messages after its own message.
 	{"Hello.<|im_end|>\n<|im_start|>user\nAnd you?<|im_end|>\n<|im_start|>assistant\nFine.<|im_end|>", "Hello.\n\nFine.", ""},
 	{"Hello.<|user|>And you?<|assistant|>Fine.", "Hello.Fine.", ""},
 	{"Hello.<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nAnd you?", "Hello.", ""},

@@ -22,7 +22,7 @@ func words(t testing.TB) Words {
 	return w
 }
 
-// feeling runs f while Moods handle the events of a bus, with virtual time.
+// feeling calls f while a Moods handles the events of the bus, with virtual time.
 func feeling(t *testing.T, f func(bus *event.Bus, m *Moods)) {
 	synctest.Test(t, func(t *testing.T) {
 		bus, ended := event.NewBus(), make(chan struct{})
