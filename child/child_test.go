@@ -13,7 +13,7 @@ func TestEnviron(t *testing.T) {
 	if want := []string{"PATH=/bin", "PERCHED=1", "SUPERVISORS=1"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	// A nil environment is the whole of ours to os/exec.
+	// The result must not be nil: os/exec would then pass on the whole environment of this process.
 	if got := child.Environ([]string{"HASSIO_TOKEN=x"}); got == nil || len(got) != 0 {
 		t.Errorf("%#v", got)
 	}

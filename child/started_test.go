@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// startedOtherwise are the files whose programs do not get child.Environ, and why.
+// startedOtherwise maps the files that start programs without child.Environ to the reason.
 var startedOtherwise = map[string]string{
 	"voice/espeak/speaker.go":                  "it passes on two variables, by their names",
 	"gateway/broker/process.go":                "it passes on one variable, by its name",
@@ -25,8 +25,9 @@ var startedOtherwise = map[string]string{
 	"firmware-tools/bench/tests.go":            "a developer runs it",
 }
 
-// TestProgramsGetNoTokens checks that one function decides what every program that is started
-// gets of the environment, which may hold our keys and the token of Home Assistant's Supervisor.
+// TestProgramsGetNoTokens checks that each file that starts a program passes it child.Environ, because
+// the environment of this process may hold Perch's keys and the token of Home Assistant's Supervisor.
+// Tests and the files in startedOtherwise are exempt.
 func TestProgramsGetNoTokens(t *testing.T) {
 	seen := 0
 	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {

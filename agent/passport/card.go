@@ -28,8 +28,8 @@ type Card struct {
 	SupportedTrust []string       `json:"supportedTrust,omitempty"`
 }
 
-// Service is an endpoint of an agent. It may have additional fields, such as the skills and
-// domains of a service in OASF (Open Agentic Schema Framework).
+// Service is an endpoint of an agent. Its fields are name, endpoint, version, and others that
+// depend on the kind of service, such as skills and domains in OASF (Open Agentic Schema Framework).
 type Service map[string]json.RawMessage
 
 // Registration is an entry in a registry of agents.
@@ -42,12 +42,13 @@ var (
 	registryFormat = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^[a-z0-9]{1,16}:[A-Za-z0-9_-]{1,64}:[A-Za-z0-9._-]{1,128}$`)
 	})
-	numberFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(0|[1-9][0-9]{0,77})$`) }) // a uint256
+	numberFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(0|[1-9][0-9]{0,77})$`) }) // at most the 78 digits of a uint256
 )
 
 // NewRegistration returns the registration of an agent in the registry that a contract
-// implements, or nil if an argument is missing or invalid. chain is the name or the number
-// of a chain; agentID is a decimal number.
+// implements, or nil if an argument is missing or invalid. chain is "ethereum", "base",
+// "base-sepolia", the number of an Ethereum chain, or namespace:chain, such as "eip155:1".
+// contract is the address of the contract, and agentID a decimal number.
 func NewRegistration(chain, contract, agentID string) *Registration {
 	if id, ok := map[string]string{"ethereum": "1", "base": "8453", "base-sepolia": "84532"}[chain]; ok {
 		chain = "eip155:" + id
@@ -66,9 +67,9 @@ func (r Registration) isValid() bool {
 	return numberFormat().MatchString(string(r.AgentID)) && registryFormat().MatchString(r.AgentRegistry)
 }
 
-// Card returns the registration file of a character, and a sentence for each field that a
-// registry needs and the file lacks. The file contains only data from the owner or the
-// character.
+// Card returns the registration file of a character. remarks has a sentence for each of the fields
+// description, image, services and registrations that is missing. The file contains only data
+// from the owner or the character.
 func (p Passport) Card(own Own) (card Card, remarks []string) {
 	card = Card{Type: cardType, Name: own.Name, Description: own.Description, Image: own.Image, Services: []Service{}, Active: true}
 	home := ""
@@ -105,7 +106,8 @@ func (p Passport) Card(own Own) (card Card, remarks []string) {
 	return card, remarks
 }
 
-// registration returns the registration in the passport, or else the registration in own.
+// registration returns the registration that the passport's fields chainId, erc8004AgentId and
+// erc8004Registry describe, or else the registration in own, which may be nil.
 func (p Passport) registration(own Own) *Registration {
 	var chain, agentID json.Number
 	var contract string
@@ -118,7 +120,8 @@ func (p Passport) registration(own Own) *Registration {
 	return own.Registration
 }
 
-// checkServices checks the field services.
+// checkServices returns an error unless raw is a list of at most maxList services, each with a
+// name and an endpoint.
 func checkServices(_ string, raw json.RawMessage) error {
 	var list []Service
 	if json.Unmarshal(raw, &list) != nil || len(list) > maxList {

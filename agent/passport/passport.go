@@ -1,7 +1,7 @@
-// Package passport stores the identity of a character in the three.ws agent system, such as
-// the name, the home page and the address of a wallet. A passport contains the fields that
-// the owner has set; they override the character's own data. Perch never signs anything on a
-// blockchain and needs no key of a wallet: fields with names of such secrets are refused.
+// Package passport implements the passport of a character: its identity in the three.ws agent
+// system, such as the name, the home page and the address of a wallet. A passport contains the
+// fields that the owner has set; they override the character's own data. Perch never signs anything
+// on a blockchain and needs no key of a wallet: fields with names of such secrets are refused.
 package passport
 
 import (
@@ -35,7 +35,7 @@ const (
 	maxInteger   = 1 << 53 // largest integer that is exact in every implementation of JSON
 )
 
-// Errors for an invalid change. They are wrapped in an error that names the field.
+// Errors of Change and Wallet. They are wrapped in an error that describes the fault.
 var (
 	Err       = errors.New("not a passport")
 	ErrOther  = errors.New("it is the passport of another character")
@@ -147,7 +147,7 @@ func (p Passport) Name() (name string) {
 
 // Wallet returns a body for Change that links a wallet. It contains the fields walletAddress,
 // chainId and erc8004AgentId of body; only walletAddress is required. Other fields are
-// ignored.
+// ignored, except that a field with the name of a secret is an error. Errors wrap Err or ErrSecret.
 func Wallet(body []byte) ([]byte, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
@@ -202,8 +202,8 @@ func checkNoSecret(body []byte) error {
 	return checkNames("", v, maxDepth)
 }
 
-// checkNames checks the names in v. path is where v is in the JSON, and levels is how many
-// levels of objects and lists v may have.
+// checkNames returns an error if a field in v has the name of a secret, or if v has more than
+// levels levels of objects and lists. path is the path of v in the JSON, for the error.
 func checkNames(path string, v any, levels int) error {
 	if levels == 0 {
 		return invalid("%.200s has more than %d levels", path, maxDepth)
@@ -243,7 +243,7 @@ func isPage(s string) bool {
 		(s == "" || (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" || strings.HasPrefix(s, "/"))
 }
 
-// Picture returns an address if it is valid for a picture, and otherwise "".
+// Picture returns address if it is a valid address of a picture, and otherwise "".
 func Picture(address string) string {
 	if !isPicture(address) {
 		return ""
@@ -251,7 +251,7 @@ func Picture(address string) string {
 	return address
 }
 
-// isPicture reports whether s is a valid address of a picture, or empty.
+// isPicture reports whether s is the address of a picture (https, http, ipfs or data), or empty.
 func isPicture(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && agent.Speakable(s) == s && u.User == nil &&

@@ -30,8 +30,8 @@ func shown(t *testing.T, p Passport, own Own) string {
 
 var leo = Own{ID: "leo", Name: "Coach Leo", Description: "A coach.", Skills: []string{"greet"}, Created: time.UnixMilli(1_700_000_000_000)}
 
-// TestAPassportIsTheOwnersOverTheCharacters: what is not sent stays, null gives back
-// what the character says, and unknown fields are kept as they are.
+// TestAPassportIsTheOwnersOverTheCharacters checks that a change keeps the fields that it does not
+// contain, that null restores the character's own value, and that unknown fields are stored unchanged.
 func TestAPassportIsTheOwnersOverTheCharacters(t *testing.T) {
 	p := Passport(nil)
 	const made = `{"avatarId":null,"chainId":null,"createdAt":1700000000000,"description":"A coach.","homeUrl":null,"id":"leo","isRegistered":false,` +
@@ -103,7 +103,7 @@ func TestWallets(t *testing.T) {
 	}
 }
 
-// TestCards are as the text of ERC-8004 has them.
+// TestCards checks cards against the format in the text of ERC-8004.
 func TestCards(t *testing.T) {
 	text := func(p Passport, own Own) (string, int) {
 		card, remarks := p.Card(own)
@@ -114,7 +114,7 @@ func TestCards(t *testing.T) {
 	if got, n := text(nil, leo); got != head+`"name":"Coach Leo","description":"A coach.","services":[],"active":true}` || n != 3 {
 		t.Errorf("of a character alone: %s, %d", got, n)
 	}
-	// The example of the standard, as far as it goes, comes out as it went in.
+	// A passport with the fields of the standard's example, here abbreviated, yields the same card.
 	const example = `"name":"myAgentName","description":"What it does","image":"https://example.com/agentimage.png","services":[` +
 		`{"endpoint":"https://web.agentxyz.com/","name":"web"},{"endpoint":"https://agent.example/card.json","name":"A2A","version":"0.3.0"},` +
 		`{"domains":[],"endpoint":"ipfs://{cid}","name":"OASF","skills":[],"version":"0.8"}],"x402Support":false,"active":true,"registrations":[` +

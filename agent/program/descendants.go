@@ -19,8 +19,9 @@ import (
 // The alternatives were rejected. A subreaper would find the processes by their parents,
 // but would have to wait for the orphans of all other children too. A control group would
 // find all of them, but needs permissions that a service does not have by default. With the
-// variable, only a process that leaves its parent and clears its environment is not found:
-// it survives until the service is stopped.
+// variable, a process is not found if it has left the group, has cleared its environment and is not
+// a descendant of the program when Terminate stops the program. Such a process runs until the
+// service is stopped.
 const markName = "STARTED_BY_PERCH"
 
 // Limits of killMarked.
@@ -30,7 +31,7 @@ const (
 )
 
 // killMarked kills the processes that have the entry mark in their environment, in passes
-// over all processes, until a pass finds none or after maxSweeps passes.
+// over all processes. It ends when a pass kills none, and after maxSweeps passes.
 func killMarked(mark string) {
 	isMarked := func(pid int) bool {
 		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
@@ -65,9 +66,9 @@ func descendants(pid int) []int {
 	return pids
 }
 
-// killIf kills a process if cond is true for its ID, and reports whether it has killed the
-// process. It calls cond again after opening a handle, because another process may have got the
-// ID between the first call and the opening.
+// killIf kills a process, other than this one, if cond is true for its ID, and reports whether it
+// has killed the process. It calls cond again after opening a handle, because another process may
+// have got the ID between the first call and the opening.
 func killIf(pid int, cond func(pid int) bool) bool {
 	if pid == os.Getpid() || !cond(pid) {
 		return false

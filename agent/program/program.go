@@ -1,8 +1,8 @@
 // Package program runs a foreign program as a child process in its own process group.
 // The caller uses the program's standard input and output; the package stores the end of
 // its standard error. The program's environment contains none of the keys of this process.
-// When the program is stopped, the package also kills the processes that it has started,
-// as far as they can be found; see descendants.go.
+// When the program has ended or is stopped, the package also kills the processes that the program
+// has started. The comment on markName describes which of them it does not find.
 //
 // Concurrency: one goroutine reads the standard error, one waits for the process, and one
 // stops the process and cleans up. The caller reads and writes on its own goroutines. Done
@@ -27,7 +27,7 @@ import (
 // Grace periods.
 const (
 	termGrace  = 2 * time.Second        // time between SIGTERM and SIGKILL
-	drainGrace = 500 * time.Millisecond // time to read the output that is still in the pipes
+	drainGrace = 500 * time.Millisecond // time to read the output that is still in the pipes; time to end after EndRead
 )
 
 // Options are the options of Start. Only Command is required.
@@ -138,12 +138,12 @@ func (p *Program) Write(b []byte) (int, error) { return p.stdin.Write(b) }
 
 // EndRead says that the caller will not read from the program any more. The caller must
 // call it when a Read has failed and the output has been handled: Done is not closed before
-// EndRead or Terminate has been called. A process that still runs half a second later is
+// EndRead or Terminate has been called. A process that still runs half a second after EndRead is
 // stopped.
 func (p *Program) EndRead() { p.endRead() }
 
 // Terminate stops the program without waiting for its end. It closes the program's input
-// and sends SIGTERM to the process group, followed by SIGKILL after two seconds. Then it
+// and sends SIGTERM to the process group, followed by SIGKILL after two seconds. The package then
 // kills the processes that have left the group.
 func (p *Program) Terminate() { p.terminate() }
 

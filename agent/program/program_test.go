@@ -22,7 +22,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// role names the variable that makes the test's own binary a program.
+// role is the name of an environment variable. If it is set, the test binary runs no tests: it calls
+// play with the value.
 const role = "A_TEST_IS_A_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -33,7 +34,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// play is what the program does, step by step.
+// play runs the program that the tests start. steps are separated by semicolons; a step is a verb
+// and, after a space, the number that some verbs need.
 func play(steps string) {
 	for step := range strings.SplitSeq(steps, ";") {
 		verb, rest, _ := strings.Cut(step, " ")
@@ -52,27 +54,27 @@ func play(steps string) {
 			fmt.Fprint(os.Stderr, strings.Repeat("half a key\n", n)+"last words\xff\n")
 		case "drone":
 			fmt.Fprint(os.Stderr, strings.Repeat("x", n))
-		case "child", "stranger": // which holds the pipes
+		case "child", "stranger": // a process that holds the pipes open; a stranger is in a session of its own
 			cmd := exec.Command("sleep", "300")
 			cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: verb == "stranger"}
 			_ = cmd.Start()
 			fmt.Println(cmd.Process.Pid)
-		case "daemon": // left its group, its session and its parents behind
+		case "daemon": // a process in a session of its own, whose parents have ended
 			cmd := exec.Command("setsid", "sh", "-c", "setsid sh -c 'echo $$; exec sleep 300' & exit")
 			cmd.Stdout = os.Stdout
 			_ = cmd.Run()
-		case "bare": // left its group, and has nothing of our environment
+		case "bare": // a process in a session of its own, without the mark in its environment
 			cmd := exec.Command("sleep", "300")
 			cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 			_ = cmd.Start()
 			fmt.Println(cmd.Process.Pid)
-		case "brood": // goes on starting such, faster than anybody ends them
+		case "brood": // a process that starts another every 10 ms, each in a session of its own
 			cmd := exec.Command("setsid", "sh", "-c", "echo $$; while true; do setsid sleep 300 & sleep 0.01; done")
 			cmd.Stdout = os.Stdout
 			_ = cmd.Start()
-		case "late": // somebody else has the last word
+		case "late": // a process that writes to the standard error when the program has probably ended
 			cmd := exec.Command("sh", "-c", "sleep 0.05; echo late >&2")
 			cmd.Stderr = os.Stderr
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -82,7 +84,7 @@ func play(steps string) {
 			fmt.Println(os.Getpid())
 		case "shut":
 			_ = os.Stdout.Close()
-		case "polite": // says good-bye when its input ends
+		case "polite": // ignores SIGTERM, and ends when its input ends
 			signal.Ignore(syscall.SIGTERM)
 			fmt.Println("up")
 			_, _ = io.Copy(io.Discard, os.Stdin)
@@ -98,7 +100,7 @@ func play(steps string) {
 	}
 }
 
-// start starts the test's own binary, which is ended with the test.
+// start starts the test binary with steps for play, and stops it at the end of the test.
 func start(t *testing.T, steps string, env ...string) *program.Program {
 	t.Helper()
 	return startIn(t, "", steps, env...)
@@ -113,7 +115,7 @@ func startIn(t *testing.T, dir, steps string, env ...string) *program.Program {
 	return p
 }
 
-// all is what it says until its output ends.
+// all reads the program's output to its end, calls EndRead and returns the output.
 func all(t *testing.T, p *program.Program) string {
 	t.Helper()
 	said, err := io.ReadAll(p)
@@ -124,7 +126,8 @@ func all(t *testing.T, p *program.Program) string {
 	return string(said)
 }
 
-// line is the next line that it says, as a process id where it is one.
+// line returns the next line of p's output. pid is the line's number, which is a process ID, or 0 if
+// the line is no number.
 func line(t *testing.T, p io.Reader) (text string, pid int) {
 	t.Helper()
 	text, err := bufio.NewReader(p).ReadString('\n')
@@ -134,7 +137,8 @@ func line(t *testing.T, p io.Reader) (text string, pid int) {
 	return text, pid
 }
 
-// ended fails the test where it did not end in the way that is wanted.
+// ended waits for the end of p. The test fails unless the exit status is want and the package has
+// stopped the program (byUs) or not.
 func ended(t *testing.T, p *program.Program, want string, byUs bool) {
 	t.Helper()
 	select {
@@ -147,7 +151,7 @@ func ended(t *testing.T, p *program.Program, want string, byUs bool) {
 	}
 }
 
-// dead waits a moment: the system collects who is killed with its parent.
+// dead reports whether a process ends within 3 seconds.
 func dead(pid int) bool {
 	return waittest.Until(3*time.Second, func() bool { return waittest.Dead(pid) })
 }
@@ -221,8 +225,8 @@ func TestExitStatus(t *testing.T) {
 	}
 }
 
-// TestOutputIsReadToItsEnd: all that it wrote counts, and it is not gone before
-// its reader has reported that it has made use of it.
+// TestOutputIsReadToItsEnd checks that output written before the end of the process can still be
+// read, and that Done is not closed before EndRead.
 func TestOutputIsReadToItsEnd(t *testing.T) {
 	p := start(t, "shout 60000;complain 1;exit 3") // fits into the pipe
 	waittest.For(t, "it has said its last words", func() bool { return strings.Contains(p.Stderr(), "last words") })
@@ -247,7 +251,7 @@ func TestStderr(t *testing.T) {
 		"late":       "late\n",
 		"complain 2": "half a key\nhalf a key\nlast words\n",
 		"drone 100":  strings.Repeat("x", 100),
-		"drone 5000": "", // no line of it is whole
+		"drone 5000": "", // its only line is longer than MaxStderr
 	} {
 		p := start(t, steps)
 		_ = all(t, p)
@@ -288,7 +292,7 @@ func TestClose(t *testing.T) {
 		said := bufio.NewReader(p)
 		_, child := line(t, said)
 		_, own := line(t, said)
-		p.Close() // which would not return before both have ended by themselves
+		p.Close() // without SIGKILL it would return only after the sleeps have ended
 		ended(t, p, "signal: killed", true)
 		if child == 0 || own == 0 || !dead(child) || !dead(own) {
 			t.Errorf("%d or %d is still there", child, own)
@@ -308,9 +312,9 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestDescendantsAreKilled: what a program has started is ended with it, wherever it
-// went, when it is closed and when it ends by itself. Other programs' children are left
-// alone.
+// TestDescendantsAreKilled checks that the processes that a program has started are killed when the
+// program is closed or has exited, even if they have left its process group, and that children of
+// other programs are not killed.
 func TestDescendantsAreKilled(t *testing.T) {
 	t.Parallel()
 	other := start(t, "stranger;sleep")
@@ -346,7 +350,8 @@ func TestDescendantsAreKilled(t *testing.T) {
 	}
 }
 
-// TestClosedOutputEndsTheProcess: nobody can talk to a process that has shut its output.
+// TestClosedOutputEndsTheProcess checks that a process that closes its output but does not exit is
+// stopped after EndRead.
 func TestClosedOutputEndsTheProcess(t *testing.T) {
 	p := start(t, "shut;sleep")
 	if got := all(t, p); got != "" {
@@ -377,7 +382,7 @@ func TestStartFailures(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for range 5 { // nor does one that is gone leave any
+	for range 5 { // a program that has been closed leaves no pipe open
 		start(t, "sleep").Close()
 	}
 	if after := pipes(); after != before {
@@ -385,7 +390,7 @@ func TestStartFailures(t *testing.T) {
 	}
 }
 
-// pipes counts those that this process has open.
+// pipes returns how many ends of pipes this process has open.
 func pipes() (n int) {
 	links, _ := filepath.Glob("/proc/self/fd/*")
 	for _, link := range links {

@@ -34,8 +34,8 @@ func (t *tail) readFrom(r io.Reader) {
 	}
 }
 
-// String returns the stored text. If earlier output was dropped, the text begins with the
-// first complete line: callers remove secrets from it, and would not recognize a secret
+// String returns the stored text as valid UTF-8. If earlier output was dropped, the text begins
+// after the first newline: callers remove secrets from the text, and would not recognize a secret
 // whose beginning was dropped.
 func (t *tail) String() string {
 	t.mu.Lock()
