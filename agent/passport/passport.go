@@ -92,7 +92,7 @@ var anyBool = mustBe("true or false", func(bool) bool { return true })
 
 // Change returns p with the changes in body, a JSON object: its fields replace the fields
 // of p. A field with the value null is removed: the character's own value applies again. id
-// is the ID of the character. Errors wrap Err, ErrOther or ErrSecret and name the field.
+// is the ID of the character. Errors wrap Err, ErrOther or ErrSecret.
 func (p Passport) Change(id string, body []byte) (Passport, error) {
 	if len(body) > MaxBytes {
 		return nil, invalid("it has more than %d bytes", MaxBytes)

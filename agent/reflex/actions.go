@@ -16,7 +16,8 @@ import (
 )
 
 // action carries out a command and returns the answer, which may contain placeholders. If
-// the robot lacks an ability, the answer says so. An error ends the turn.
+// the robot lacks an ability, the answer says so. If an action returns an error, the turn ends
+// without an answer of this brain.
 type action func(context.Context, *command) (string, error)
 
 // actions returns the actions; the key is the value of "action" in an intent.
@@ -194,7 +195,8 @@ func remember(_ context.Context, c *command) (string, error) {
 // key returns the key of the memory entry that the command stores or recalls.
 func (c *command) key() string { return strings.ToLower(c.fill(c.intent.Key)) }
 
-// recall answers with a fact that was remembered.
+// recall returns the intent's answer if a fact with the command's key is remembered, and
+// otherwise the intent's Missing.
 func recall(_ context.Context, c *command) (string, error) {
 	e, ok := c.brain.memory.Of(c.turn).Recall(c.key(), c.turn.Now)
 	if err := c.brain.memory.Of(c.turn).Err(); !ok && err != nil {

@@ -11,7 +11,7 @@ import (
 	"perch/must"
 )
 
-// load reads a book with a file of the owner's own.
+// load reads the English book with an owner's file of this text.
 func load(t *testing.T, text string) (*reflex.Book, error) {
 	t.Helper()
 	own := filepath.Join(t.TempDir(), "own.yaml")
@@ -48,7 +48,8 @@ func TestTheGrammarOfAnswers(t *testing.T) {
 	}
 }
 
-// Where nobody was asked, a yes is not a sentence.
+// TestAnswersAreNotSentences checks that words such as "yes" match no intent: they have a meaning only
+// after a question.
 func TestAnswersAreNotSentences(t *testing.T) {
 	b := book(t)
 	for _, text := range []string{"yes", "yes please", "okay", "go ahead", "do it", "no", "no thanks", "don't", "never mind", "maybe"} {

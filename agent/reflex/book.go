@@ -1,7 +1,8 @@
 // Package reflex is a brain without a model. It compares what a person says with sentences
 // that have slots for variable parts, and answers immediately, with the robot's tools. The
-// sentences are in files that owners can read and extend. They are also the grammar of the
-// embedded recognizer, so the brain understands everything that this recognizer returns.
+// sentences are in files that owners can read and extend. The English sentences are also the grammar
+// of the embedded recognizer (package voice/sphinx), which therefore returns only these sentences
+// and answers to yes-or-no questions.
 package reflex
 
 import (
@@ -71,7 +72,8 @@ type list struct {
 }
 
 // Load reads the book for a language tag ("en", "de-AT"). If own is not "", it adds the
-// owner's file with this name. An error lists all faults with file and line.
+// owner's file with this name. An error about the content of a file names the file and, except for
+// signs, the line of each fault.
 func Load(tag, own string) (*Book, error) {
 	books, err := LoadEach([]string{tag}, own)
 	if err != nil {
@@ -82,7 +84,7 @@ func Load(tag, own string) (*Book, error) {
 
 // LoadEach reads the books for several language tags. If own is not "", it adds the owner's
 // file with this name to the book of the language that the file names, or else to the first
-// book. An error lists all faults with file and line.
+// book. Errors are as for Load.
 func LoadEach(tags []string, own string) ([]*Book, error) {
 	var books []*Book
 	catalogue := new(language.Catalogue)
@@ -118,7 +120,7 @@ func LoadEach(tags []string, own string) ([]*Book, error) {
 	return books, errors.Join(faults...)
 }
 
-// Share makes the book use this catalogue, which other packages may use too.
+// Share replaces the catalogue that LoadEach has created by one that other packages may use too.
 func (b *Book) Share(catalogue *language.Catalogue) { b.catalogue = catalogue }
 
 // words returns the words of the book's language in the catalogue.
@@ -209,8 +211,9 @@ func (b *Book) addFile(name string, f file) error {
 func source(file string, line int) string { return file + ":" + strconv.Itoa(line) }
 
 // addList adds entries to the list with this name. An entry may have alternatives separated
-// by bars. Answers contain the entry's value if the value has letters, and otherwise the
-// first alternative.
+// by bars. If an entry has no value, its value is its index in the list of numbers, and its first
+// alternative in other lists. Answers contain the entry's value if the value has letters, and
+// otherwise the first alternative.
 func (b *Book) addList(name string, f fileList, source string) error {
 	l := b.lists[name]
 	l.source = source
@@ -278,8 +281,8 @@ func (b *Book) addIntents(file string, fs fileIntents) error {
 	return errors.Join(faults...)
 }
 
-// parseSentences parses sentences. It returns the valid ones, and an error that joins the
-// faults of the others.
+// parseSentences parses sentences. It returns the valid ones and an error that joins the
+// faults of the others, or only an error if one of them is not a text.
 func parseSentences(file string, texts []yaml.Node) (sentences []sentence, err error) {
 	var faults []error
 	for _, n := range texts {

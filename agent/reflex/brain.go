@@ -14,7 +14,8 @@ import (
 	"perch/language"
 )
 
-// timers are the household's timers and reminders.
+// timers stores and rings timers and reminders. It is implemented by notice.Timers, where the
+// methods are documented.
 type timers interface {
 	Set(ctx context.Context, body agent.Body, t agent.Timer, now time.Time) (agent.Timer, error)
 	// Cancel cancels timers and returns their number.
@@ -26,7 +27,7 @@ type timers interface {
 // Brain is a reflex brain with one book for each of its languages. It implements
 // agent.Brain.
 type Brain struct {
-	books  []*Book                       // books for the household's languages
+	books  []*Book                       // books for the configured languages
 	others map[language.Tag]func() *Book // functions that load the books for other languages
 	name   string                        // name of the robot in answers, unless the persona has one
 	memory *agent.Memory
@@ -35,14 +36,15 @@ type Brain struct {
 }
 
 // New returns a brain with these books; at least one is required, and the first is used for
-// turns without a language. name is the robot's name in answers. If t is nil, the brain
-// answers that it has no timers; if s is nil, it does not perform skills.
+// turns without a language. name is the robot's name in answers to turns without a persona's name.
+// If t is nil, the brain answers that it has nothing to do that with; if s is nil, it does not
+// perform skills.
 func New(books []*Book, name string, m *agent.Memory, t timers, s skills) *Brain {
 	return &Brain{books: books, name: name, memory: m, timers: t, skills: s}
 }
 
-// LoadOthers sets a function that loads the book for another language, which is called at the
-// first turn in that language. LoadOthers must be called before the first turn.
+// LoadOthers sets a function that loads the book for another language. The function is called at
+// the first turn in that language. LoadOthers must be called before the first turn.
 func (b *Brain) LoadOthers(load func(tag string) (*Book, error)) {
 	b.others = map[language.Tag]func() *Book{}
 	for _, tag := range language.All() {
@@ -56,8 +58,9 @@ func (b *Brain) LoadOthers(load func(tag string) (*Book, error)) {
 	}
 }
 
-// bookFor returns the book for a language tag: the first book for "", and the English one if
-// the language is not supported.
+// bookFor returns the book for a language tag: the first book for "", and the English book for a
+// language that is not supported. Without LoadOthers it returns the first book if b.books has no
+// book for the language.
 func (b *Brain) bookFor(tag string) *Book {
 	matched, ok := language.Match(tag)
 	if !ok {
@@ -90,7 +93,7 @@ func (b *Book) match(text string) (m match, ok bool) {
 }
 
 // booksFor returns the books to search for a turn with this language tag: the book for the
-// language, and then the books for the household's languages, because people mix languages.
+// language, and then the books for the configured languages, because people mix languages.
 func (b *Brain) booksFor(tag string) []*Book {
 	first := b.bookFor(tag)
 	others := slices.DeleteFunc(slices.Clone(b.books), func(other *Book) bool { return other == first })
@@ -150,8 +153,9 @@ type command struct {
 	due  time.Time // when a timer ends
 }
 
-// fill replaces the placeholders in a text by the words in the slots and by the results of
-// the action.
+// fill replaces the placeholders in a text by the contents of slots, the time, the date, the
+// robot's name and the results of the action. The content of a slot is empty if the utterance
+// has not filled the slot.
 func (c *command) fill(text string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
 		switch name := strings.Trim(p, "{}"); name {
@@ -182,7 +186,8 @@ func (c *command) fill(text string) string {
 }
 
 // value returns the value for the action: the value of the intent, if set, or else the
-// value of a slot.
+// value of a filled slot that is a number or whose value differs from its spoken form, or "". If
+// there are several such slots, value chooses one of them at random.
 func (c *command) value() string {
 	if c.intent.Value != "" {
 		return c.intent.Value

@@ -70,8 +70,8 @@ func (b *Book) checkAnswers() error {
 var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
 
 // checkSlots checks that each slot has a list. It also checks the placeholders of the
-// intent: each must be the name of a result, or of a slot that all sentences of the intent
-// have.
+// intent: each must be one that fill replaces without a slot, or the name of a slot that all
+// sentences of the intent have.
 func (b *Book) checkSlots(in intent, fault func(error)) {
 	count := map[string]int{} // sentences with the slot; key: name of the slot
 	for _, s := range in.sentences {
@@ -108,7 +108,7 @@ func (b *Book) checkValue(in intent, fault func(error)) {
 }
 
 // checkTimer checks that a timer or reminder has a body, and that each of its sentences has
-// the slots of a duration or of a time of day.
+// the slots of a number and a plural unit, or of an hour.
 func (b *Book) checkTimer(in intent, fault func(error)) {
 	if in.Action != "timer" && in.Action != "reminder" {
 		return

@@ -7,7 +7,8 @@ import (
 
 // Complete reports whether a text is a sentence of the book whose meaning no further words
 // can change, so that the recognizer need not wait for more. It is false for a sentence
-// that ends with a number, because people pause within numbers.
+// that ends with a number, because people pause within numbers, and if maxTotalSteps does not
+// suffice to compare the text with all sentences.
 func (b *Book) Complete(text string) bool {
 	matched, ok := b.match(text)
 	if !ok {
@@ -64,5 +65,6 @@ func endsWith(words []string, it item) bool {
 		len(words) >= len(it.words) && slices.Equal(words[len(words)-len(it.words):], it.words)
 }
 
-// sameItem reports whether two items are the same entry of a list.
+// sameItem reports whether answers contain the same text for two items, as they do for two
+// alternatives of one entry.
 func sameItem(a, b item) bool { return a.spoken == b.spoken }

@@ -12,11 +12,11 @@ func TestComplete(t *testing.T) {
 		"what time is it":                      true,
 		"What time is it?":                     true,
 		"set the volume to forty percent":      true,
-		"set the volume to forty":              false, // two
+		"set the volume to forty":              false, // "two" may follow
 		"volume 40%":                           true,
 		"turn the volume up":                   true,
-		"speak louder":                         true, // please
-		"help":                                 true, // me please
+		"speak louder":                         true, // "please" may follow, with the same meaning
+		"help":                                 true, // "me please" may follow, with the same meaning
 		"set the":                              false,
 		"":                                     false,
 		"tell me about cats":                   false,

@@ -7,7 +7,7 @@ import (
 
 // Setup holds what a brain needs besides its settings in the configuration.
 type Setup struct {
-	Books  func(sentences string) ([]*Book, error) // returns the books for the household's languages, with the owner's file of this name; "" means no file
+	Books  func(sentences string) ([]*Book, error) // returns the books for the configured languages, with the owner's file of this name; "" means no file
 	Other  func(tag string) (*Book, error)         // returns the book for another language
 	Name   string                                  // name of the robot in answers
 	Memory *agent.Memory

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Recognized is the intent that an utterance is recognized as, with its slots in order
-// as "name=value"; empty for none.
+// Recognized returns the name of the intent that an utterance matches and, sorted by name, its
+// slots as "name=value". It returns "" if the utterance matches no intent.
 func (b *Book) Recognized(text string) string {
 	u, ok := b.match(text)
 	if !ok {
@@ -28,7 +28,7 @@ func (b *Book) Recognized(text string) string {
 // Understands reports whether a text is one of the book's sentences.
 func (b *Book) Understands(text string) bool { return b.Recognized(text) != "" }
 
-// Intents are the names of the intents, in order.
+// Intents returns the names of the intents, in the order of the book.
 func (b *Book) Intents() (all []string) {
 	for _, in := range b.intents {
 		all = append(all, in.name)
@@ -36,7 +36,7 @@ func (b *Book) Intents() (all []string) {
 	return all
 }
 
-// Steps are how many an utterance takes.
+// Steps returns how many steps the matcher takes for an utterance.
 func (b *Book) Steps(text string) int {
 	m := b.newMatcher(text)
 	m.match(b.intents)

@@ -60,13 +60,13 @@ type fileIntent struct {
 	name      string
 	line      int
 	Sentences []yaml.Node // texts
-	Action    string      // name of an action; "" only answers
+	Action    string      // name of an action; "" means that the intent only answers
 	Value     string      // value for the action; "" means the value of a slot
 	Type      string      // type of the memory entry to store
 	Key       string      // key of the memory entry to store or recall
 	Body      string      // body of the memory entry to store, or text of a timer
 	Answer    string
-	Missing   string // the answer if nothing was remembered, or no timer is set
+	Missing   string // answer if nothing was remembered, or if no timer or reminder is set
 	End       string // agent.End of the turn; "" means agent.Continue
 }
 

@@ -69,8 +69,8 @@ func (b *Book) Unheard() (sources []string) {
 	return sources
 }
 
-// inGrammar reports whether the grammar has a sentence: one with only ASCII letters, whose
-// slots have lists with such entries.
+// inGrammar reports whether the grammar includes s. It does so if s has only ASCII letters, and each
+// list that s uses has at least one entry with only ASCII letters.
 func (b *Book) inGrammar(s sentence) bool {
 	return isASCII(s.rule("").Body) && !slices.ContainsFunc(s.slots, func(sl slot) bool { return len(b.lists[sl.list].asciiEntries()) == 0 })
 }
@@ -98,8 +98,8 @@ func (s sentence) rule(name string) Rule {
 }
 
 // Answers returns the grammar of answers to a yes-or-no question, including answers that
-// mean neither yes nor no. It is empty if the book has no answers or is not English. Its
-// rules have other names than the rules that Rules returns.
+// mean neither yes nor no. It is empty if the book has no answers or is not English. It omits
+// answers with non-ASCII letters. The names of its rules differ from those that Rules returns.
 func (b *Book) Answers() []Rule {
 	var rules []Rule
 	for i, a := range b.answers {

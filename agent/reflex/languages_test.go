@@ -20,9 +20,10 @@ import (
 	"perch/store/storetest"
 )
 
-// TestLanguages: what natives say is recognized with its slots, and answered. A line of
-// a file is an utterance, what it is recognized as, and the answer; the talk goes on from
-// line to line. Behind "!" is what must not be recognized.
+// TestLanguages checks intents, slots and answers in each language but English. A line of a file in
+// testdata/said is an utterance, the result of Recognized and the answer, separated by " => ". All
+// lines of a file are said to one brain. A line that begins with "!" is an utterance that must not
+// be recognized. With PERCH_GOLDEN=rewrite, the test logs the lines with the current results.
 func TestLanguages(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "said", "*.txt"))
 	if err != nil || len(files) != len(language.All())-1 {
@@ -71,7 +72,7 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
-// said is what a brain says to a text, to a robot that can do all.
+// said returns what a brain says to a text from a robot with every tool.
 func said(t *testing.T, b *reflex.Brain, text string) string {
 	t.Helper()
 	r := stackChan()
@@ -80,8 +81,8 @@ func said(t *testing.T, b *reflex.Brain, text string) string {
 	return think(t, b, agent.Turn{Robot: "a0b1c2d3e4f5", Session: "s", Text: text, Body: r}).said
 }
 
-// TestSentencesInAnyScript: an owner's file mixes scripts, each with its own digits and
-// punctuation; the grammar has what is English of it.
+// TestSentencesInAnyScript checks that an owner's file may mix scripts, with their digits and
+// punctuation, and that the grammar contains only the sentences and entries with ASCII letters.
 func TestSentencesInAnyScript(t *testing.T) {
 	b, err := load(t, `
 language: en-GB
@@ -125,7 +126,7 @@ intents:
 	}
 }
 
-// TestTheGrammarIsEnglish: there is none in other languages.
+// TestTheGrammarIsEnglish checks that books in other languages have no grammar.
 func TestTheGrammarIsEnglish(t *testing.T) {
 	for _, tag := range language.All() {
 		b, err := reflex.Load(string(tag), "")
@@ -138,8 +139,9 @@ func TestTheGrammarIsEnglish(t *testing.T) {
 	}
 }
 
-// TestMixedLanguages: a turn is answered in the language in which it was said, first in
-// its own, and what nobody understands in that of the turn.
+// TestMixedLanguages checks that the book of the turn's language is searched before the other books,
+// that the answer is in the language of the book that matches, and that without a match it is in the
+// language of the turn.
 func TestMixedLanguages(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "own.yaml")
 	must.Succeed(t, os.WriteFile(own, []byte("language: ja\nintents: {tea: {sentences: [お茶], answer: 緑茶}, echo: {sentences: [stop], answer: はい}}"), 0o600))
@@ -160,8 +162,8 @@ func TestMixedLanguages(t *testing.T) {
 	}
 }
 
-// TestFurtherLanguages: a turn in none of the household's languages is answered from the
-// book of that language, which is loaded once; without one it is English.
+// TestFurtherLanguages checks that a turn in a language that is not configured is answered from the
+// book of that language, which is loaded once, or from the English book if there is none.
 func TestFurtherLanguages(t *testing.T) {
 	books := must.Value(reflex.LoadEach([]string{"de"}, ""))(t)
 	loaded := map[string]int{}
@@ -184,8 +186,8 @@ func TestFurtherLanguages(t *testing.T) {
 	}
 }
 
-// TestTimesOfDay: the next of the two hours, or the one that is meant; across the days on
-// which clocks are changed.
+// TestTimesOfDay checks the time of a timer set for a time of day, also across changes to and from
+// daylight saving time. An hour without a part of the day means its next occurrence.
 func TestTimesOfDay(t *testing.T) {
 	berlin := must.Value(time.LoadLocation("Europe/Berlin"))(t)
 	books := must.Value(reflex.LoadEach([]string{"de"}, ""))(t)
@@ -195,7 +197,7 @@ func TestTimesOfDay(t *testing.T) {
 	for _, c := range []struct {
 		now  time.Time
 		said string
-		due  string // of the timer; empty for none
+		due  string // day of the month and time of the timer; empty if no timer is set
 	}{
 		{at(11, 20, 12, 5), "um drei", "20 15:00"}, {at(11, 20, 2, 5), "um drei Uhr", "20 03:00"},
 		{at(11, 20, 15, 0), "um drei", "21 03:00"},
@@ -220,8 +222,8 @@ func TestTimesOfDay(t *testing.T) {
 	}
 }
 
-// TestHostileUtterances: what is said at length, and sentences with many ways, cost a
-// bounded little and are not understood.
+// TestHostileUtterances checks that the number of steps is bounded for long utterances and for
+// sentences that an utterance can match in very many ways.
 func TestHostileUtterances(t *testing.T) {
 	many := strings.Repeat("[あ|ああ|{number}]", 12)
 	var own strings.Builder
@@ -243,8 +245,8 @@ func TestHostileUtterances(t *testing.T) {
 	}
 }
 
-// TestHintsOfThePageAreUnderstood: what the page proposes to say to a robot, in quotation
-// marks, is understood in that language.
+// TestHintsOfThePageAreUnderstood checks that the sentences that the web page proposes in quotation
+// marks are recognized in the language of the page.
 func TestHintsOfThePageAreUnderstood(t *testing.T) {
 	quoted := regexp.MustCompile(`[“„«「](.+?)[”“»」]`)
 	for _, tag := range language.All() {

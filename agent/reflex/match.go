@@ -20,7 +20,7 @@ type matcher struct {
 	onPrefix   func()          // called when the words turn out to be only the beginning of a sentence; may be nil
 }
 
-// Limits of the work on one utterance. They hold for any sentences that an owner writes.
+// Limits of the work on one utterance, whatever sentences an owner writes.
 const (
 	maxSteps      = 10_000  // steps for one sentence
 	maxTotalSteps = 200_000 // steps for all sentences
@@ -31,7 +31,8 @@ const (
 const maxWords = 60
 
 // normalize returns the words of an utterance in the form that they have in sentences, with
-// signs as words: "40%" becomes "40 percent". It returns nil if the utterance is too long.
+// signs as words and numbers without leading zeros: "040%" becomes "40 percent". It returns nil for
+// a text of more than limit.Said bytes.
 func (b *Book) normalize(text string) []string {
 	if len(text) > limit.Said {
 		return nil
@@ -49,8 +50,8 @@ func (b *Book) normalize(text string) []string {
 	return words
 }
 
-// newMatcher returns a matcher for an utterance. It has no words if the utterance is too
-// long.
+// newMatcher returns a matcher for an utterance. The matcher has no words if the utterance has
+// more than limit.Said bytes or maxWords words.
 func (b *Book) newMatcher(text string) *matcher {
 	m := &matcher{words: b.normalize(text), lists: b.lists, numbers: b.lists[b.numbers]}
 	if len(m.words) > maxWords {

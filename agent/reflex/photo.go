@@ -19,8 +19,9 @@ const (
 	maxPhotoAnswer = 600
 )
 
-// takePhoto makes the robot take a picture and answers the person's question about it. The
-// robot sends the picture to a server, and returns the server's answer.
+// takePhoto makes the robot take a picture with the person's question about the picture. The robot
+// sends both to a server and returns the server's answer, which takePhoto stores in c.body. If the
+// result is only a picture, takePhoto sets the intent's answer to the phrase "blind".
 func takePhoto(ctx context.Context, c *command, t device.Control) error {
 	question := plain.Clip(c.turn.Text, maxQuestion)
 	result, err := reportingBody{c.turn.Body, c}.Call(ctx, t.Name, map[string]any{t.Arguments[0]: question})
@@ -44,7 +45,7 @@ func takePhoto(ctx context.Context, c *command, t device.Control) error {
 
 // parsePhotoResult returns the answer in the result of a photo tool. The result is JSON
 // with a response (of Perch) or a description (of other servers), or plain text. If failed
-// is true, the answer is the reason.
+// is true, the answer is the reason, or empty.
 func parsePhotoResult(text string) (answer string, failed bool) {
 	var object struct {
 		Success               *bool

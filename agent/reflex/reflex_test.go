@@ -28,7 +28,7 @@ func book(t testing.TB) *reflex.Book {
 
 func newMemory() *agent.Memory { return agent.NewMemory(&storetest.Table[agent.Entry]{}) }
 
-// newBrain is a brain of an English book. Without m and t it has no memory and no timers.
+// newBrain returns a brain with the English book. m and timers may be nil.
 func newBrain(t testing.TB, m *agent.Memory, timers *notice.Timers) *reflex.Brain {
 	t.Helper()
 	if timers == nil {
@@ -37,14 +37,14 @@ func newBrain(t testing.TB, m *agent.Memory, timers *notice.Timers) *reflex.Brai
 	return reflex.New([]*reflex.Book{book(t)}, "Chan", m, timers, nil)
 }
 
-// answer is what a brain answers to a turn.
+// answer contains the replies of a brain to a turn.
 type answer struct {
 	said, face string
 	end        agent.End
-	tools      []string // as reported, with their states
+	tools      []string // reported tool calls: name and status
 }
 
-// think has a brain answer a turn, at noon unless the turn says when.
+// think lets a brain answer a turn. The time is noon unless the turn has a time.
 func think(t testing.TB, b *reflex.Brain, turn agent.Turn) (a answer) {
 	t.Helper()
 	if turn.Now.IsZero() {
@@ -80,7 +80,7 @@ type robot struct {
 	calls    []called
 	fails    error
 	status   string
-	answer   string // of its camera and its reminders
+	answer   string // result of the tools for photos and reminders
 	pictures []device.Picture
 	rebooted bool
 }
@@ -109,7 +109,7 @@ func tool(name string, arguments map[string]device.Argument, required ...string)
 	return device.Tool{Name: name, Schema: device.Schema{Properties: arguments, Required: required}}
 }
 
-// stackChan is a stock Stack-chan.
+// stackChan returns a robot with tools of M5Stack's Stack-chan firmware.
 func stackChan() *robot {
 	least := -9999
 	angle := func(most int) device.Argument {
@@ -128,7 +128,7 @@ func stackChan() *robot {
 	}}
 }
 
-// turn has a new brain answer a text. r may be nil.
+// turn lets a new brain answer a text. r may be nil.
 func turn(t testing.TB, m *agent.Memory, r *robot, text string) answer {
 	t.Helper()
 	asked := agent.Turn{Text: text}
@@ -185,7 +185,8 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestOtherBuilds: names and arguments are found in the robot's own list.
+// TestOtherBuilds checks that tools are found in the robot's list although their names and arguments
+// differ from those of stackChan.
 func TestOtherBuilds(t *testing.T) {
 	r := &robot{tools: []device.Tool{
 		tool("self.speaker.set_volume", map[string]device.Argument{"level": number(20)}, "level"),
@@ -299,8 +300,8 @@ func TestFaultsNameFileAndLine(t *testing.T) {
 	}
 }
 
-// TestTheBrainUnderstandsItsGrammar: the brain understands all that the grammar
-// lets a recognizer recognize.
+// TestTheBrainUnderstandsItsGrammar checks for each sentence of the grammar that the brain understands
+// one of its forms.
 func TestTheBrainUnderstandsItsGrammar(t *testing.T) {
 	b := book(t)
 	bodies := map[string]string{}
@@ -317,7 +318,7 @@ func TestTheBrainUnderstandsItsGrammar(t *testing.T) {
 			text = strings.ReplaceAll(text, "<"+name+">", first)
 		}
 		text = strings.NewReplacer("[", "", "]", "").Replace(text)
-		for strings.Contains(text, "(") { // the last of each choice
+		for strings.Contains(text, "(") { // replace each choice by its last alternative
 			from := strings.LastIndex(text, "(")
 			to := from + strings.Index(text[from:], ")")
 			choices := strings.Split(text[from+1:to], " | ")

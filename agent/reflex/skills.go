@@ -15,7 +15,7 @@ import (
 // skills performs the skills of characters.
 type skills interface {
 	// Answer performs a skill for a turn, and returns the text to say. args is a JSON object.
-	// ok is false if the turn's character does not have the skill, or the turn is a stranger's.
+	// ok is false if the turn's character does not have the skill, or the turn is untrusted.
 	Answer(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (text string, ok bool, err error)
 	// Has reports whether Answer would perform the skill.
 	Has(t agent.Turn, name string) bool
@@ -73,8 +73,8 @@ func (b *Book) parseSkillSentence(source, text string) (sentence, error) {
 	return s, nil
 }
 
-// Perform performs the skill that has a sentence matching the text of the turn. found is false if the turn's character
-// has no such skill. Perform is for brains that do not perform skills themselves.
+// Perform performs the skill that has a sentence matching the text of the turn. found is false if
+// the turn's character has no such skill. Perform is for brains that do not perform skills themselves.
 func (b *Brain) Perform(ctx context.Context, t agent.Turn, out func(agent.Reply) error) (found bool, err error) {
 	if b.skills == nil {
 		return false, nil
@@ -91,8 +91,8 @@ func (b *Brain) Perform(ctx context.Context, t agent.Turn, out func(agent.Reply)
 }
 
 // performSkill performs the skill named in the intent's value. It stores the skill's text in
-// c.body, and returns the answer of the intent, which has a placeholder for it. If the skill
-// fails, is missing or says nothing, it returns a phrase instead.
+// c.body and returns the answer of the intent, where the placeholder {body} is the skill's text. If
+// the skill fails, is missing or returns no text, performSkill returns a phrase instead.
 func performSkill(ctx context.Context, c *command) (string, error) {
 	book := c.book
 	if c.brain.skills == nil {

@@ -13,7 +13,7 @@ import (
 	"perch/must"
 )
 
-// known are skills that keep what they are asked for.
+// known implements the skills of a brain. It records the latest call of Answer.
 type known struct {
 	name, args string
 	said       string
@@ -28,7 +28,8 @@ func (a *known) Answer(_ context.Context, _ agent.Turn, name string, args json.R
 
 func (a *known) Has(_ agent.Turn, name string) bool { return a.has && name == "tide" }
 
-// TestPerform: a sentence of a skill that the character has is performed; everything else is left to another brain.
+// TestPerform checks that Perform performs a skill that the character has, and reports found = false
+// for every other text.
 func TestPerform(t *testing.T) {
 	b := book(t)
 	must.Succeed(t, b.AddSkill("tide", []string{"when is high water"}))
@@ -86,14 +87,13 @@ func TestASentenceOfASkillPerformsIt(t *testing.T) {
 	}
 }
 
-// TestSentencesThatCollideAreLeftOut: those that share an utterance with one of the
-// book or of another skill, and those that cannot be understood. Others of the same
-// skill stay.
+// TestSentencesThatCollideAreLeftOut checks that AddSkill omits invalid sentences and those that share
+// an utterance with a sentence of the book or of another skill, and adds the skill's other sentences.
 func TestSentencesThatCollideAreLeftOut(t *testing.T) {
 	for text, want := range map[string]string{
 		"what time is it":                        "one utterance could match both it and a sentence of en.yaml:",
 		"[tell me] what (day|time) is it":        "one utterance could match both it and a sentence of en.yaml:",
-		"volume forty percent":                   "one utterance could match both it and a sentence of en.yaml:", // which has a slot there
+		"volume forty percent":                   "one utterance could match both it and a sentence of en.yaml:", // that sentence has a slot for the number
 		"volume {number} [percent|points]":       "one utterance could match both it and a sentence of en.yaml:",
 		"(when|how soon) is high water":          "one utterance could match both it and a sentence of the skill tide",
 		"when is {tide}":                         "there is no list {tide}",

@@ -15,8 +15,9 @@ const (
 	pluralUnitsSlot  = "units"
 )
 
-// withTimers returns an action that runs act, unless the brain has no timers or the turn is
-// untrusted, because a timer disturbs the whole household. Then the answer is a phrase.
+// withTimers returns an action that runs act. If the brain has no timers or the turn is
+// untrusted, the action answers with the phrase "no_tool" instead. Untrusted turns set no timers,
+// because a timer disturbs everybody in the home.
 func withTimers(act action) action {
 	return func(ctx context.Context, c *command) (string, error) {
 		if c.brain.timers == nil || c.turn.Untrusted {
@@ -68,8 +69,8 @@ func timeLeft(_ context.Context, c *command) (string, error) {
 	return c.intent.Answer, nil
 }
 
-// cancelTimers returns the action that cancels all timers, or all reminders. They are
-// separate, because cancelling an egg timer must not cancel a reminder to take medicine.
+// cancelTimers returns the action that cancels all timers, or all reminders, of the robot. They
+// are separate, because cancelling an egg timer must not cancel a reminder to take medicine.
 func cancelTimers(reminders bool) action {
 	return func(ctx context.Context, c *command) (string, error) {
 		var ids []string

@@ -15,7 +15,7 @@ import (
 	"perch/store/storetest"
 )
 
-// still is a clock that stands still.
+// still is a clock that always shows noon.
 type still struct{}
 
 func (still) Now() time.Time         { return noon }
@@ -25,7 +25,7 @@ func newTimers(table *storetest.Table[agent.Timer]) *notice.Timers {
 	return notice.NewTimers(table, still{})
 }
 
-// ask is what a brain says to a robot's text.
+// ask returns what a brain says to a text from a robot.
 func ask(t *testing.T, b *reflex.Brain, text string) string {
 	t.Helper()
 	return think(t, b, agent.Turn{Robot: "a0b1c2d3e4f5", Session: "s", Text: text}).said
@@ -49,7 +49,7 @@ func TestTimersBySentence(t *testing.T) {
 		{"set a timer for twenty five hours", "I can wait from one second to one day."},
 		{"cancel the timers", "No timer is set any more."},
 		{"cancel the timer", "There is no timer."},
-		{"how much time is left", "1 hour."}, // the reminder has stayed
+		{"how much time is left", "1 hour."}, // cancelling timers has not cancelled the reminder
 		{"cancel the reminder", "I will not remind you."},
 		{"cancel the reminders", "There is no reminder."},
 		{"set a timer for 1 minutes of tea", "I do not know what to say to that. Say help to hear what I can do."},
@@ -90,8 +90,8 @@ func TestWhatATimerSays(t *testing.T) {
 	}
 }
 
-// TestATimerThatIsNotStored: if the store fails, no answer says that the timer is
-// set.
+// TestATimerThatIsNotStored checks that the brain sends no answer if the store fails, and that a brain
+// without timers answers that it cannot set them.
 func TestATimerThatIsNotStored(t *testing.T) {
 	var table storetest.Table[agent.Timer]
 	full := errors.New("disk full")
@@ -111,7 +111,7 @@ func TestATimerThatIsNotStored(t *testing.T) {
 	}
 }
 
-// TestARobotThatRingsByItself: and its tool is reported.
+// TestARobotThatRingsByItself checks that the reminder tools of a robot are used and reported.
 func TestARobotThatRingsByItself(t *testing.T) {
 	var table storetest.Table[agent.Timer]
 	b := newBrain(t, nil, newTimers(&table))
@@ -201,7 +201,7 @@ func TestPhrasesOfTheAppliance(t *testing.T) {
 	}
 }
 
-// FuzzPhoto: whatever a camera answers, the spoken text is bounded.
+// FuzzPhoto checks that the spoken text has 1 to 600 bytes, whatever a camera answers.
 func FuzzPhoto(f *testing.F) {
 	f.Add(`{"success":true,"response":"A cat."}`)
 	f.Add(`{"description":"😊😊 A cup [x] {body}"}`)

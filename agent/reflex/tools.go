@@ -7,8 +7,8 @@ import (
 	"perch/device"
 )
 
-// photoTool finds the tool that takes a picture and answers a question about it. The question
-// is the tool's only required argument.
+// photoTool finds the tool that takes a picture and answers a question about it. The tool has
+// no required argument other than the question.
 func photoTool(tools []device.Tool) (device.Control, bool) {
 	for _, t := range tools {
 		name := strings.ToLower(t.Name)
@@ -28,7 +28,7 @@ func photoTool(tools []device.Tool) (device.Control, bool) {
 // clamp limits n to the range of the tool's i-th argument.
 func clamp(t device.Control, i, n int) int {
 	name := t.Arguments[i]
-	if strings.Contains(name, "pitch") { // the tool allows more
+	if strings.Contains(name, "pitch") { // the range of the firmware's tool is wider than the head's
 		n = min(max(n, device.MinHeadPitch), device.MaxHeadPitch)
 	}
 	return t.Schema.Properties[name].Clamp(n)
