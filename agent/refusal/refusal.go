@@ -1,6 +1,6 @@
-// Package refusal interprets the errors with which servers of language models refuse requests. Different servers
-// report the same cause in different words, and some mention tools in errors with other causes. Therefore the
-// package has a list of rules, with specific rules before general ones.
+// Package refusal interprets the errors with which servers of language models refuse requests, for package
+// agent/openai. Different servers report the same cause in different words, and some mention tools in errors
+// with other causes. Therefore the package has a list of rules, with specific rules before general ones.
 package refusal
 
 import (
@@ -16,7 +16,7 @@ type Meaning int
 
 // The meanings.
 const (
-	Unknown       Meaning = iota // no change of the request helps
+	Unknown       Meaning = iota // another cause, or one that no change of the request removes
 	BadCall                      // the model wrote a call that its server could not parse; the same request may succeed
 	TooLong                      // the request has more tokens than the model's context
 	NoEffort                     // the model supports tools only with reasoning_effort none
@@ -24,7 +24,7 @@ const (
 	NewLimit                     // the server requires the name max_completion_tokens for max_tokens
 	NoTemperature                // the model does not support a temperature
 	NoThinking                   // the model does not support a reasoning effort
-	NoOpaque                     // the server does not accept its own thoughts when they are sent back
+	NoOpaque                     // the server does not accept the reasoning fields of its own earlier replies
 	NoTools                      // the model or its server does not support tools
 	LimitTooHigh                 // max_tokens is higher than the model's limit
 )
@@ -70,7 +70,9 @@ func rules() []rule {
 	}
 }
 
-// Meaning returns the meaning of the refusal.
+// Meaning returns the meaning of the refusal. Without a matching rule, status 413 means TooLong. Statuses about
+// keys and rate limits (401, 403, 429) mean Unknown, but rules apply to status 429 if a single request exceeds
+// the limit.
 func (r Refusal) Meaning() Meaning {
 	if r.Status == 401 || r.Status == 403 || r.Status == 429 && !strings.Contains(strings.ToLower(r.Reason), "request too large") {
 		return Unknown
@@ -131,7 +133,7 @@ func (r Refusal) Tool(tools []string) string {
 	if len(places) == 0 {
 		return ""
 	}
-	n, err := strconv.Atoi(places[len(places)-1][1]) // tools[0].function_declarations[3]
+	n, err := strconv.Atoi(places[len(places)-1][1]) // the last index: 3 in tools[0].function_declarations[3]
 	if err != nil || n >= len(tools) {
 		return ""
 	}

@@ -2,7 +2,7 @@ package refusal
 
 import "testing"
 
-// TestMeaning has what servers say, as their users have reported it.
+// TestMeaning tests errors that users of the servers have reported.
 func TestMeaning(t *testing.T) {
 	for _, c := range []struct {
 		status       int

@@ -39,13 +39,15 @@ func succeed(sentiment float64, output string) (Result, error) {
 	return Result{Success: true, Output: output, Sentiment: &sentiment}, nil
 }
 
-// text returns a text argument as one line, or "" if the argument is missing.
+// text returns a text argument as one line of at most limit.Data bytes, or "" if the argument is
+// missing or not a text.
 func (p *performance) text(name string) string {
 	value, _ := p.args[name].(string)
 	return plain.Clip(agent.Speakable(value), limit.Data)
 }
 
-// phrases returns the words in the language of a performance.
+// phrases returns the words in the language of a performance or, if it has none, in the
+// configured language.
 func (l *Library) phrases(p *performance) *language.Words {
 	return l.words.In(cmp.Or(p.Language, l.o.Language()))
 }

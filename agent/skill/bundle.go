@@ -32,7 +32,7 @@ const (
 )
 
 // manifest is the content of manifest.json. Unknown keys are ignored, because they are for
-// viewers of the agent.
+// viewers: programs that show the agent.
 type manifest struct {
 	Spec         string
 	Name         string
@@ -118,8 +118,8 @@ type contents struct {
 	used map[string][]byte // content of the files that this package uses; key: path
 }
 
-// readContents reads the files of a bundle. A link is an error, because it could lead out
-// of the bundle.
+// readContents reads the files of a bundle: at most maxFiles, and at most limit.Answer bytes in
+// total. A link is an error, because it could lead out of the bundle.
 func readContents(files fs.FS) (contents, error) {
 	c, left := contents{map[string]string{}, map[string][]byte{}}, int64(limit.Answer)
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
@@ -172,7 +172,8 @@ func digest(sums map[string]string) string {
 }
 
 // checkIntegrity compares the digests in a manifest with the digests of the files. Both
-// maps have hexadecimal digests by path.
+// maps have hexadecimal digests by path; those in expected may begin with "sha256-". The manifest
+// itself must not be in expected.
 func checkIntegrity(expected, sums map[string]string) error {
 	for name, want := range expected {
 		if name == manifestFile || strings.TrimPrefix(strings.ToLower(want), "sha256-") != sums[path.Clean(name)] {
@@ -182,8 +183,8 @@ func checkIntegrity(expected, sums map[string]string) error {
 	return nil
 }
 
-// file returns the content of a file, or nil if it does not exist. A file of more than
-// maxSize bytes is an error.
+// file returns the content of a file that this package uses, or nil if it does not exist or is
+// empty. A file of more than maxSize bytes is an error.
 func (c contents) file(name string, maxSize int) ([]byte, error) {
 	if len(c.used[name]) > maxSize {
 		return nil, fmt.Errorf("it is larger than %d bytes; shorten it", maxSize)
@@ -206,7 +207,8 @@ func (c contents) manifest(into *manifest) error {
 	return nil
 }
 
-// instructions returns SKILL.md without its front matter, which repeats the manifest.
+// instructions returns SKILL.md without its front matter, which repeats the manifest. Without the
+// file it returns "".
 func (c contents) instructions() (string, error) {
 	data, err := c.file(instructionsFile, limit.Result)
 	if err != nil {
@@ -270,7 +272,7 @@ func checkAddress(text string) error {
 }
 
 // parseDependencies returns a manifest's dependencies: the range of versions by the name of
-// the required skill. The manifest may name a skill by a path.
+// the required skill. The manifest may name a skill by a path whose last element is the name.
 func parseDependencies(m manifest) (map[string]string, error) {
 	if len(m.Dependencies) > maxDependencies {
 		return nil, fmt.Errorf("dependencies has more than %d skills", maxDependencies)

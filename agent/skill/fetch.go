@@ -11,9 +11,10 @@ import (
 	"slices"
 )
 
-// Fetch downloads a bundle into a new subfolder of folder, if it has this digest. open downloads
-// a file of the bundle; if the file is missing, the error wraps fs.ErrNotExist. Fetch downloads
-// the files that this package uses, and the files listed in the manifest's integrity.
+// Fetch downloads a bundle. If it has this digest, Fetch stores it in a new subfolder of folder with
+// the name of the skill. open downloads a file of the bundle, at a path relative to the bundle; if
+// the file is missing, the error of open must wrap fs.ErrNotExist. Fetch downloads the files that
+// this package uses, and the files listed in the manifest's integrity.
 func Fetch(open func(name string) ([]byte, error), digest, folder string) (Skill, error) {
 	if !digestFormat().MatchString(digest) {
 		return Skill{}, errors.New("a digest is sha256: and 64 digits in hex, as perch skill check shows it")

@@ -40,8 +40,8 @@ type Options struct {
 	Server func(name, address string) (thinker.ToolSource, error)
 	// Skills returns the names of a character's bundles. A nil function or result means all.
 	Skills   func(character string) []string
-	Language func() string // returns the household's language as a BCP 47 tag
-	Within   time.Duration // time limit for one tool; 20 s if 0
+	Language func() string // returns the configured language as a BCP 47 tag
+	Within   time.Duration // time limit for a call of an HTTP endpoint; 20 s if 0
 	Log      *slog.Logger
 }
 
@@ -61,7 +61,8 @@ type Library struct {
 const performTool = "perform_skill"
 
 // New loads the bundles in o.Folder, which may be missing. An invalid bundle is refused and
-// does not affect others. Close releases the resources of the library.
+// does not affect others. New returns an error only if it cannot read o.Folder. Close releases the
+// resources of the library.
 func New(o Options) (*Library, error) {
 	o.Within = cmp.Or(o.Within, 20*time.Second)
 	l := &Library{o: o, skills: builtins(), servers: map[string]thinker.ToolSource{}, slots: make(chan struct{}, maxRunning)}
@@ -83,8 +84,8 @@ func New(o Options) (*Library, error) {
 	return l, nil
 }
 
-// readTrusted reads all bundles and returns the trusted ones. It adds the others to
-// l.refused.
+// readTrusted reads the bundles and returns the first maxSkills trusted ones, in the order of their
+// folders' names. It adds the others to l.refused.
 func (l *Library) readTrusted() (trusted []Skill, err error) {
 	if l.o.Folder == "" {
 		return nil, nil
@@ -115,8 +116,7 @@ func (l *Library) readTrusted() (trusted []Skill, err error) {
 	return trusted, nil
 }
 
-// connect adds the MCP servers of a skill to l.servers. Each server is connected at the
-// first call.
+// connect adds the MCP servers of a skill to l.servers.
 func (l *Library) connect(s Skill) {
 	if l.o.Server == nil {
 		return
@@ -131,8 +131,8 @@ func (l *Library) connect(s Skill) {
 	}
 }
 
-// Close cancels the running calls and closes the connections to MCP servers. It may be
-// called more than once.
+// Close cancels the running calls of HTTP endpoints and closes the connections to MCP servers. It
+// may be called more than once.
 func (l *Library) Close() {
 	l.client.Close()
 	for _, server := range l.servers {
@@ -154,7 +154,8 @@ func (l *Library) All() []Skill {
 	return skills
 }
 
-// skillsOf returns the skills of a character.
+// skillsOf returns the skills of a character: its bundles and all built-in skills. An empty
+// character is the default character.
 func (l *Library) skillsOf(character string) []Skill {
 	skills := l.All()
 	if l.o.Skills == nil {
@@ -177,11 +178,12 @@ func (l *Library) skillOf(character, name string) (s Skill, ok bool) {
 	return skills[i], true
 }
 
-// Check returns nil if there is a skill with this name and a version in the range that a
-// manifest states, and otherwise an error that wraps ErrElsewhere, ErrUnknown or ErrVersion.
+// Check returns nil if the library has a skill with this name and its version is in the range that
+// version describes (see parseRange), and otherwise an error that wraps ErrElsewhere, ErrUnknown or
+// ErrVersion. A built-in skill is in every range.
 func (l *Library) Check(name, version string) error {
 	if s, ok := l.skills[name]; ok {
-		if s.builtin != nil || s.hasVersion(version) { // the versions of built-in skills are Perch's
+		if s.builtin != nil || s.hasVersion(version) {
 			return nil
 		}
 		return fmt.Errorf("%w %s", ErrVersion, s.Version)
@@ -255,8 +257,8 @@ func (l *Library) Tools(t agent.Turn) []thinker.Tool {
 		Description: plain.Clip("Do something you know how to do."+descriptions.String(), 1000)})
 }
 
-// Run calls one of the tools of Tools for a turn. It returns the result for the model, and what
-// people hear of a skill with a Voice, otherwise an empty speech.
+// Run calls one of the tools of Tools for a turn. It returns the result for the model. speech is the
+// text that people hear if the skill has a Voice, and otherwise empty.
 func (l *Library) Run(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (result, speech string, err error) {
 	c := Call{Agent: character(t), Robot: t.Robot, Session: t.Session, Args: args, Now: t.Now, Language: t.Language,
 		Untrusted: t.Untrusted}
@@ -381,7 +383,7 @@ func (s Skill) input() json.RawMessage {
 }
 
 // SentencesIn returns the sentences that invoke the skill in a language, given as a BCP 47
-// tag.
+// tag. Only the part of the tag before the first hyphen matters.
 func (s Skill) SentencesIn(language string) []string {
 	base, _, _ := strings.Cut(language, "-")
 	return s.Sentences[base]

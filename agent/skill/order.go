@@ -14,10 +14,12 @@ type Refusal struct {
 	Err    error  // the reason
 }
 
-// order sorts skills by name, but after their dependencies. It refuses a skill that lacks a
-// dependency, is in a cycle of dependencies, has a tool with the name of another skill's
-// tool, or has a name that is taken: by an earlier element of skills, by a built-in skill, or
-// by a skill that viewers run, such as present-model.
+// order sorts skills by name, but after their dependencies. It refuses a skill in these cases:
+//   - A dependency is missing, refused or has a version outside the range.
+//   - The skill is in a cycle of dependencies.
+//   - A tool has the name performTool or the name of another skill's tool.
+//   - An earlier element of skills, a built-in skill or a skill that only viewers implement, such as
+//     present-model, has the same name.
 func order(skills []Skill, builtin map[string]Skill) (sorted []Skill, refused []Refusal) {
 	o := ordering{byName: map[string]Skill{}, visited: map[string]error{}, builtin: builtin, tools: map[string]string{performTool: "Perch"}}
 	for _, s := range skills {

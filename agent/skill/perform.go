@@ -32,7 +32,9 @@ const unknownSentiment = -0.3
 // Perform performs a skill and publishes its start and its end. A tool's result without
 // Success is returned as an error with the output as its message. If the character does not
 // have the skill, Perform publishes a failure, and returns an error that wraps ErrUnknown
-// and a result with an output and a sentiment.
+// and a result with an output and a sentiment. If the skill is not started for another reason,
+// Perform publishes nothing; the error is or wraps ErrElsewhere, ErrHidden, ErrDenied, ErrBusy or
+// ErrArguments.
 func (l *Library) Perform(ctx context.Context, c Call) (Result, error) {
 	if err := checkElsewhere(c.Skill); err != nil {
 		return Result{}, err
@@ -107,7 +109,8 @@ func (l *Library) run(ctx context.Context, s Skill, c Call, do func(*performance
 	return r, nil
 }
 
-// decodeArguments decodes the arguments of a skill. An empty text or null means none.
+// decodeArguments decodes the arguments of a skill. An empty text or null means no arguments.
+// Errors wrap ErrArguments.
 func decodeArguments(raw json.RawMessage) (map[string]any, error) {
 	args := map[string]any{}
 	if len(raw) == 0 || string(raw) == "null" {
@@ -168,8 +171,8 @@ func (l *Library) callTool(p *performance, t Tool) (Result, error) {
 	return l.callEndpoint(p, t)
 }
 
-// callEndpoint calls a tool's HTTP endpoint. The response is a Result in JSON, or plain
-// text, which becomes the output.
+// callEndpoint calls a tool's HTTP endpoint. A response of the type application/json is a Result.
+// The text of any other response becomes the output.
 func (l *Library) callEndpoint(p *performance, t Tool) (Result, error) {
 	base, err := url.Parse(t.URL)
 	if err != nil {
@@ -206,8 +209,8 @@ func (l *Library) callEndpoint(p *performance, t Tool) (Result, error) {
 	return r, nil
 }
 
-// checkElsewhere returns an error that wraps ErrElsewhere if name is a skill of the agent
-// specification that only viewers implement.
+// checkElsewhere returns an error that wraps ErrElsewhere if name is a skill that only viewers
+// (programs that show the agent) implement.
 func checkElsewhere(name string) error {
 	if name == "present-model" || name == "validate-model" {
 		return fmt.Errorf("%w here: %s needs a program that shows the agent's model", ErrElsewhere, name)

@@ -34,7 +34,7 @@ type Skill struct {
 	Slots        map[string]string   // names of arguments by the names of slots in Sentences, where these differ
 	Tools        []Tool
 	Needs        map[string]string // version ranges of the dependencies; key: name of the skill
-	Handler      string            // name of the tool that implements the skill; if empty, the skill only gestures and speaks
+	Handler      string            // name of the tool that implements the skill; if empty, a bundle's skill only gestures and speaks
 	Servers      map[string]string // addresses of MCP servers; key: Tool.Server
 	Folder       string            // folder of the bundle; empty for a built-in skill
 	Digest       string            // digest of the bundle, "sha256:" and hex
@@ -59,7 +59,7 @@ type Call struct {
 	Skill   string          // name of the skill
 	Args    json.RawMessage // a JSON object; may be empty
 	Now     time.Time
-	// Language is the language of the output as a BCP 47 tag; empty means the household's.
+	// Language is the language of the output as a BCP 47 tag; empty means the configured language.
 	Language string
 	// Untrusted limits the call to built-in skills other than sign-action.
 	Untrusted bool
@@ -95,7 +95,7 @@ const (
 	maxFiles        = 200
 	maxDescription  = 500 // bytes
 	maxPattern      = 500 // bytes of Skill.Voice
-	maxSentences    = 20  // in one language
+	maxSentences    = 20  // in one language; also the maximum number of slots
 	maxDependencies = 20
 	maxNameLength   = 40 // bytes
 	maxServers      = 4
@@ -106,7 +106,7 @@ const (
 var (
 	// ErrUnknown is wrapped by the error for an unknown skill.
 	ErrUnknown = errors.New("there is no such skill")
-	// ErrVersion is wrapped by the error for a skill of another version than asked for.
+	// ErrVersion is wrapped by the error for a skill whose version is outside a range.
 	ErrVersion = errors.New("the installed version is")
 	// ErrBusy is returned while too many skills are running.
 	ErrBusy = errors.New("too many skills are running; wait for one to end")
@@ -123,7 +123,7 @@ var (
 	ErrDenied = errors.New("only an adopted robot may do that; run perch robot adopt ROBOT")
 )
 
-// nameFormat matches the names of skills and servers.
+// nameFormat matches the names of skills, gestures and servers.
 var nameFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]*$`) })
 
 // toolNameFormat matches the tool names that all models accept.

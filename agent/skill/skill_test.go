@@ -25,7 +25,8 @@ import (
 	"perch/must"
 )
 
-// bundle writes a bundle below dir. files are named by their paths.
+// bundle writes a bundle into the folder name in dir and returns the path of the folder. files maps
+// the paths of files to their contents.
 func bundle(t *testing.T, dir, name string, files map[string]string) string {
 	t.Helper()
 	folder := filepath.Join(dir, name)
@@ -36,13 +37,13 @@ func bundle(t *testing.T, dir, name string, files map[string]string) string {
 	return folder
 }
 
-// plain is the manifest of a skill, with more keys.
+// plain returns the files of a bundle that has only a manifest. more is JSON to add to the manifest.
 func plain(name, more string) map[string]string {
 	const form = `{"spec":"skill/0.1","name":%q,"version":"1.2.0","description":"Does %s."%s}`
 	return map[string]string{"manifest.json": fmt.Sprintf(form, name, name, more)}
 }
 
-// heard keeps what a library publishes.
+// heard records the events that a library publishes.
 type heard struct{ events []event.Event }
 
 func (h *heard) publish(_ device.ID, _ string, e event.Event) { h.events = append(h.events, e) }
@@ -71,7 +72,7 @@ func anyOf(dir string) skill.Options {
 	return skill.Options{Folder: dir, Trust: skill.Trust{Mode: skill.Any}}
 }
 
-// names are the skills of bundles, in their order.
+// names returns the names of the skills in bundles, in the order of All.
 func names(l *skill.Library) (all []string) {
 	for _, s := range l.All() {
 		if s.Folder != "" {
@@ -81,7 +82,7 @@ func names(l *skill.Library) (all []string) {
 	return all
 }
 
-// refused is the only refusal of a library.
+// refused returns the error of the library's refusal. The test fails unless there is exactly one.
 func refused(t *testing.T, l *skill.Library) string {
 	t.Helper()
 	if len(l.Refused()) != 1 {
@@ -133,7 +134,7 @@ func TestBundlesAtFaultAreRefusedWithASentence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			bundle(t, dir, "it", c.files)
-			bundle(t, dir, "other", plain("other", "")) // is not hindered by it
+			bundle(t, dir, "other", plain("other", "")) // is loaded all the same
 			l := library(t, anyOf(dir))
 			if got := refused(t, l); !strings.Contains(got, c.want) {
 				t.Errorf("the refusal is %q, without %q", got, c.want)
@@ -168,8 +169,8 @@ func TestSkillsComeAfterThoseTheyNeed(t *testing.T) {
 
 func TestWhatNeedsWhatIsNotThereIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		of   map[string]string // more of the manifest, by name
-		want map[string]string // a part of the sentence, by name
+		of   map[string]string // JSON to add to the manifest; key: name of the skill
+		want map[string]string // part of the refusal's error; key: name of the skill
 	}{
 		"a circle": {map[string]string{"a": `,"dependencies":["b"]`, "b": `,"dependencies":["c"]`, "c": `,"dependencies":["a"]`},
 			map[string]string{"a": "in a circle: a, b, c, a", "b": "circle", "c": "circle"}},
@@ -317,8 +318,8 @@ func TestAWhitelistGoesByDigest(t *testing.T) {
 	}
 }
 
-// TestASkillIsFetchedByItsDigest: with it, all that counts for the digest is there; with another
-// one, or where a folder of its name is, nothing is.
+// TestASkillIsFetchedByItsDigest checks that Fetch stores all files that the digest covers, and that it
+// stores nothing if the digest differs or a folder with the name of the skill exists.
 func TestASkillIsFetchedByItsDigest(t *testing.T) {
 	const further = "more/words.txt"
 	sum := fmt.Sprintf("%x", sha256.Sum256([]byte("words")))
@@ -375,7 +376,8 @@ func TestSettingsOfTrust(t *testing.T) {
 	}
 }
 
-// endpoint serves a bundle tide with one tool of its name, and returns a library.
+// endpoint returns a library with the bundle tide. The bundle's only tool, also called tide, is the
+// HTTP endpoint answer. The library's events go to h.
 func endpoint(t *testing.T, h *heard, answer http.HandlerFunc) *skill.Library {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -460,7 +462,8 @@ func TestEndpointsAtFaultFailTheSkill(t *testing.T) {
 	}
 }
 
-// An endpoint that answers without success has not done the skill's work.
+// TestAnAnswerWithoutSuccessFailsTheSkill checks the error and the event for a result of an endpoint
+// with success false.
 func TestAnAnswerWithoutSuccessFailsTheSkill(t *testing.T) {
 	for answer, want := range map[string]string{
 		`{"success":false,"output":"the sea is away"}`: "the sea is away",
@@ -501,8 +504,8 @@ func TestArgumentsAreComparedWithTheSchema(t *testing.T) {
 	}
 }
 
-// TestARefusalOfArgumentsIsSmall: other programs send arguments, and a refusal goes to the log,
-// to skins and to the page.
+// TestARefusalOfArgumentsIsSmall checks that errors about arguments have at most 300 bytes, because
+// other programs send the arguments, and the errors go to the log, to skins and to the page.
 func TestARefusalOfArgumentsIsSmall(t *testing.T) {
 	dir, long := t.TempDir(), strings.Repeat("ä\"\\n", 2000)
 	bundle(t, dir, "tide", plain("tide", `,"inputSchema":{"type":"object","properties":{"a":{"type":"integer","enum":[1]}},"required":["a"]}`))
@@ -552,7 +555,8 @@ func TestAModelUsesSkills(t *testing.T) {
 	}
 }
 
-// TestAPartOfASkillSaysNothing: the voicePattern is for the handler, and not for the other tools.
+// TestAPartOfASkillSaysNothing checks that the voicePattern applies to the handler, but not to the other
+// tools of a skill.
 func TestAPartOfASkillSaysNothing(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "four") }))
 	defer server.Close()
@@ -644,7 +648,7 @@ func TestASkillThatIsNotThere(t *testing.T) {
 	}
 }
 
-// sea is an MCP server.
+// sea is an MCP server that records the latest call.
 type sea struct{ called string }
 
 func (s *sea) Tools(context.Context) []thinker.Tool { return nil }
@@ -722,8 +726,8 @@ func TestOnlySoManySkillsAreAtWork(t *testing.T) {
 	}
 }
 
-// TestBuiltInSkillsSpeakTheLanguage of the turn, and that of the household where no
-// turn says one. None of them is English in another language.
+// TestBuiltInSkillsSpeakTheLanguage checks that built-in skills answer in the language of the call or, if
+// it has none, in the configured language, and that no answer is English in another language.
 func TestBuiltInSkillsSpeakTheLanguage(t *testing.T) {
 	l := library(t, skill.Options{Language: func() string { return "de-AT" }, Remember: func(skill.Call, string, string) error { return nil },
 		Sign: func(m string) (event.Signed, error) { return event.Signed{Message: m, Signature: "y"}, nil }})
@@ -732,7 +736,7 @@ func TestBuiltInSkillsSpeakTheLanguage(t *testing.T) {
 		{"", "greet", `{}`, "Hallo!"},
 		{"", "help", ``, "Ich kann: grüßen, helfen, mir etwas merken, nachdenken, unterschreiben."},
 		{"en-GB", "greet", `{"name":"Ann"}`, "Hello, Ann!"},
-		{"sv", "greet", `{"name":"Ann"}`, "Hello, Ann!"}, // of which there are no phrases
+		{"sv", "greet", `{"name":"Ann"}`, "Hello, Ann!"}, // there are no Swedish phrases
 		{"ja", "greet", `{"name":"花子"}`, "花子さん、こんにちは！"},
 		{"zh-CN", "greet", `{}`, "你好！"},
 		{"es", "remember", `{"content":"x"}`, "Lo recordaré."},

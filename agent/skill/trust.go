@@ -16,8 +16,8 @@ import (
 // Modes of trust.
 const (
 	Any       = "any"        // every bundle is trusted
-	OwnedOnly = "owned-only" // a bundle is trusted if an owner has signed it
-	Whitelist = "whitelist"  // a bundle is trusted if the owner has listed its digest
+	OwnedOnly = "owned-only" // a bundle is trusted if a key in Trust.Owners has signed it
+	Whitelist = "whitelist"  // a bundle is trusted if Trust.Digests contains its digest
 )
 
 // Trust decides which bundles are loaded. The zero value trusts no bundle.
