@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// dotRules describe how a language uses dots.
+// dotRules describes how a language uses dots.
 type dotRules struct {
 	abbreviations map[string]abbreviation // key: the abbreviation in lower case, without its last dot
 	ordinals      bool                    // whether "3." means the third
@@ -17,12 +17,12 @@ type abbreviation int
 
 const (
 	never         abbreviation = iota + 1 // the dot never ends a sentence: "Dr."
-	beforeNumber                          // the sentence continues before a number or a small letter: "No. 5", but not "No. I will not"
-	beforeCapital                         // the sentence ends before a capital: "etc. The"
+	beforeNumber                          // the sentence ends, except before a digit or a small letter: "No. I will not", but "No. 5"
+	beforeCapital                         // the sentence ends if a new one may begin (see startsSentence): "etc. The", but "etc. are"
 )
 
-// dotRulesOf returns the rules of the language with a BCP 47 tag. For an unknown language and
-// for "" the abbreviations of all languages apply.
+// dotRulesOf returns the rules of the language with a BCP 47 tag. For "" and for a language that
+// abbreviations does not list, all listed abbreviations apply.
 func dotRulesOf(language string) dotRules {
 	language, _, _ = strings.Cut(strings.ToLower(strings.ReplaceAll(language, "_", "-")), "-")
 	m := dotRules{abbreviations: map[string]abbreviation{}, nouns: language == "de"}
@@ -85,7 +85,7 @@ func (m dotRules) endsSentence(text string) (ended bool, doubt func(next rune) b
 		listed := before == "" && word == text // "1. Open the door"
 		return !listed && (!m.ordinals || len(word) > 3), nil
 	case len(letters) == 1 && unicode.IsLetter(letters[0]):
-		return word == "I" && before != "", nil // other single letters are initials or as in "z. B."
+		return word == "I" && before != "", nil // another single letter is an initial or a part of "z. B."
 	case strings.Contains(word, ".") && isDotted(word):
 		if m.nouns || unicode.IsUpper(letters[0]) {
 			return false, nil // "U.S."
@@ -111,5 +111,6 @@ func isDotted(word string) bool {
 	return true
 }
 
-// startsSentence reports whether a letter after a dot may begin a sentence.
+// startsSentence reports whether a character after a dot may begin a sentence: any but a small letter
+// or a digit.
 func startsSentence(next rune) bool { return !unicode.IsLower(next) && !unicode.IsDigit(next) }

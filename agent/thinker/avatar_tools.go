@@ -36,8 +36,8 @@ func expressions() map[string]agent.Emotion {
 }
 
 // avatarTools returns the tools of a visible agent: wave, lookAt, play_clip, setExpression
-// and speak, with the names and schemas of agent-manifest/0.1. A manifest may allow only some of
-// these tools and of remember.
+// and speak, with the names and schemas of agent-manifest/0.1, a format for characters. A manifest may
+// allow only some of these tools and of remember.
 func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	offer := func(name, description, schema string, run func(context.Context, json.RawMessage) (string, error)) {
 		if k.mayUse(t, name) {
@@ -133,8 +133,8 @@ func (k *Brain) clips(t agent.Turn) []string {
 
 // clip returns the gesture for a name that the model has passed to play_clip, or an error if clips does not return
 // the name. For the name of one of the character's animations, the gesture is the animation's clip, which is the name
-// that programs that show the character know. A name that is also a gesture of every character is the exception: it
-// stands for that gesture, unless the clip is a gesture of every character as well.
+// that programs that show the character know. If the animation has the name of a gesture that every character can
+// make, clip returns that gesture, unless the animation's clip is such a gesture too.
 func (k *Brain) clip(t agent.Turn, clip string) (string, error) {
 	name, _ := event.GestureName(clip)
 	if names := k.clips(t); !slices.Contains(names, name) {

@@ -14,7 +14,7 @@ import (
 	"perch/store/storetest"
 )
 
-// TestAvatarTools: what each of the six does, is answered and may be given.
+// TestAvatarTools checks the effect, the result and the arguments of the five avatar tools and of remember.
 func TestAvatarTools(t *testing.T) {
 	const ok = `{"ok":true}`
 	for _, c := range []struct{ name, args, answer, does string }{
@@ -65,7 +65,7 @@ func TestAvatarTools(t *testing.T) {
 		turn := agent.Turn{Robot: "a0b1c2d3e4f5", Session: "s", Text: "go", Now: noon, Persona: &leo}
 		err := k.Think(t.Context(), turn, func(r agent.Reply) error {
 			if len(m.asked) > 1 {
-				return nil // the answer after the tool
+				return nil // ignore the reply after the tool call
 			}
 			switch r := r.(type) {
 			case agent.Say:
@@ -86,8 +86,8 @@ func TestAvatarTools(t *testing.T) {
 	}
 }
 
-// TestToolsOfAJoinedTalk: what is done in a chat that has joined a robot's talk is done
-// there and by the robot. A turn of a stranger has none of these tools.
+// TestToolsOfAJoinedTalk checks that a gesture in a text chat with a robot's agent is published for the
+// chat and for the robot, and that an untrusted turn cannot make gestures.
 func TestToolsOfAJoinedTalk(t *testing.T) {
 	for untrusted, want := range map[bool]string{false: "/vtb_s a0b1c2d3e4f5/", true: ""} {
 		var did []string
@@ -103,7 +103,8 @@ func TestToolsOfAJoinedTalk(t *testing.T) {
 	}
 }
 
-// TestACharactersTools: a manifest's tools choose among the six, and touch no others.
+// TestACharactersTools checks that a manifest can restrict the five avatar tools and remember, but no other
+// tool, and that an untrusted turn has no avatar tools.
 func TestACharactersTools(t *testing.T) {
 	six := []string{"wave", "lookAt", "play_clip", "setExpression", "speak", "remember"}
 	memory := agent.NewMemory(&storetest.Table[agent.Entry]{})
@@ -114,7 +115,7 @@ func TestACharactersTools(t *testing.T) {
 		var got []string
 		stranger := agent.Turn{Robot: "a0b1c2d3e4f6", Untrusted: true, Persona: &agent.Persona{Tools: c.tools}}
 		for _, tool := range k.TurnTools(t.Context(), stranger, func(...agent.Reply) error { return nil }).Offered() {
-			if slices.Contains(six, tool.Name) && tool.Name != "remember" { // which has a memory of the stranger's own
+			if slices.Contains(six, tool.Name) && tool.Name != "remember" { // a stranger has a separate memory
 				t.Errorf("a stranger's turn has %s", tool.Name)
 			}
 		}

@@ -1,6 +1,7 @@
 // Package thinker turns a language model into a brain: it writes the prompt, runs
 // the tools that the model calls, and turns the streamed text into sentences, faces
-// and cues.
+// and cues. Cues are animations and pauses that the model asks for in its text. Packages
+// agent/openai and agent/anthropic provide the models.
 package thinker
 
 import (
@@ -95,8 +96,8 @@ const (
 	styleOpened               // begun in the prompt, with only the mark at their end in the text
 )
 
-// thinksAloud reports whether the model's next message may begin inside a thought. Before the first
-// message it returns the guess of the model's driver.
+// thinksAloud reports whether the model's next message may begin inside a thought. While no message
+// has shown how thoughts arrive, it returns the guess of the model's driver.
 func (k *Brain) thinksAloud() bool {
 	style := k.style.Load()
 	if m, is := k.Model.(interface{ ThinksAloud() bool }); is && style == styleUnknown {
@@ -142,7 +143,7 @@ func (k *Brain) Close() error {
 	return nil
 }
 
-// Name returns the model's name.
+// Name returns the kind of the model's driver, as in the configuration.
 func (k *Brain) Name() string { return k.Model.Name() }
 
 // Think has the model answer one turn; see agent.Brain. If the model fails after a tool
@@ -191,8 +192,8 @@ func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	return ctx.Err()
 }
 
-// DescribeImage has the model answer a question about a picture within modelWithin. It returns agent.ErrBlind if the
-// driver of the model does not support pictures.
+// DescribeImage has the model answer a question about a picture. It returns agent.ErrBlind if the driver of the model
+// does not support pictures, and an error that wraps agent.ErrAway if there is no answer within modelWithin.
 func (k *Brain) DescribeImage(ctx context.Context, l agent.Look) (string, error) {
 	seer, ok := k.Model.(agent.Seer)
 	if !ok {
@@ -223,8 +224,8 @@ func (k *Brain) Check(ctx context.Context) error {
 	return nil
 }
 
-// CheckContext compares the longest prompt of a conversation with the model's context. It returns an error
-// with both lengths if the prompt does not fit, and nil if the server does not report its context.
+// CheckContext compares the estimated length of the longest prompt and its reply with the model's context. It returns
+// an error with both lengths if they do not fit, and nil if the server does not report its context.
 func (k *Brain) CheckContext(ctx context.Context) error {
 	m, is := k.Model.(interface{ ContextTokens(context.Context) int })
 	if !is {
@@ -261,7 +262,7 @@ type turnRun struct {
 	tools    toolset
 	speech   *Speech
 	clock    *remote.Watch // measures the time that the model takes, without tools and speech
-	acted    bool          // whether a tool has run
+	acted    bool          // whether a call of a tool has been run
 	wrote    bool          // whether the model has written a reply, or a call that is not run
 	began    bool          // whether the model has written any text
 	written  int           // number of calls taken from the model's text
@@ -291,7 +292,7 @@ func (r *turnRun) send(replies ...agent.Reply) error {
 }
 
 var (
-	// errEnough ends a message that is too long. It is not an error for the caller.
+	// errEnough ends a message that is too long. Callers of Think, AskModels and DescribeImage do not receive it.
 	errEnough = errors.New("the message is too long")
 	// errEndless is the error for a model that has written nothing but thoughts within modelWithin. It wraps
 	// ErrAway, so the next brain answers.
@@ -299,8 +300,8 @@ var (
 )
 
 // message has the model write one message, and speaks it at the same time. A message that is too long, or takes too
-// long, counts as cut off (StopLength). If it takes too long and the turn has brought only thoughts, the error is
-// errEndless.
+// long, counts as cut off (StopLength). If it takes too long, and the turn has sent nothing but thoughts and has run no
+// tool, the error is errEndless.
 func (r *turnRun) message(p Prompt) (Message, Stop, error) {
 	m := Message{Role: RoleAssistant}
 	ctx := r.clock.Context()
@@ -364,13 +365,14 @@ func (r *turnRun) addWritten(m *Message, offered []Tool) {
 			continue // the server has sent it as a call as well
 		}
 		r.written++
-		m.Calls = append(m.Calls, ToolCall{ID: fmt.Sprintf("w%08d", r.written), Name: c.Name, Arguments: c.Arguments}) // nine letters, as Mistral's API requires
+		m.Calls = append(m.Calls, ToolCall{ID: fmt.Sprintf("w%08d", r.written), Name: c.Name, Arguments: c.Arguments}) // nine letters and digits, as Mistral's API requires
 	}
 }
 
 // growHistory updates the limit of the history after the model has accepted a prompt. The length of a shortened
-// history becomes the limit. Otherwise, if no tool has run, an existing limit rises by a quarter: the server may have
-// been restarted with a longer context since, or other parts of the refused prompt may have been unusually long.
+// history becomes the limit. Otherwise, if no tool has run, an existing limit rises by a quarter: after the refusal the
+// server may have been restarted with a longer context, or other parts of the refused prompt may have been unusually
+// long.
 func (r *turnRun) growHistory() {
 	if fits := r.fits.Load(); r.accepted > 0 {
 		r.fits.Store(r.accepted)

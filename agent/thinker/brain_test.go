@@ -25,7 +25,7 @@ import (
 	"perch/store/storetest"
 )
 
-// noon is the moment at which most tests happen.
+// noon is the time of the turns in most tests.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,7 +41,7 @@ type message struct {
 	calls []thinker.ToolCall
 	stop  thinker.Stop
 	err   error
-	wait  time.Duration // before the end, or until the context ends
+	wait  time.Duration // pause before the end of the message
 }
 
 func (*model) Name() string { return "scripted" }
@@ -75,7 +75,7 @@ func call(id, name, args string) thinker.ToolCall {
 	return thinker.ToolCall{ID: id, Name: name, Arguments: json.RawMessage(args)}
 }
 
-// arm is a robot with tools.
+// arm is a robot with one tool, which takes the time wait. A second call at the same time fails.
 type arm struct {
 	called []string
 	busy   bool
@@ -107,7 +107,7 @@ func (a *arm) Call(ctx context.Context, name string, args map[string]any) (devic
 
 func (*arm) Reboot(context.Context) error { return nil }
 
-// think has a brain answer a turn.
+// think lets a new brain answer a turn with the text "Hello" at noon.
 func think(t *testing.T, o thinker.Options, turn agent.Turn) ([]agent.Reply, error) {
 	t.Helper()
 	var replies []agent.Reply
@@ -134,7 +134,7 @@ func remember(t *testing.T, memory *agent.Memory, e agent.Entry, at time.Time) {
 	must.Succeed(t, err)
 }
 
-// statuses lists the reported tools, "name status".
+// statuses returns the reported statuses of tools, each as "name status".
 func statuses(replies []agent.Reply) (all []string) {
 	for _, r := range replies {
 		if s, ok := r.(agent.ToolStatus); ok {
@@ -188,7 +188,8 @@ func TestToolsAreRunAndReported(t *testing.T) {
 	}
 }
 
-// TestWhatToolsWorkOn is shown, but no key, and not what is remembered, which only the owner may read.
+// TestWhatToolsWorkOn checks that the arguments of tools are reported for screens, but not keys in them
+// and not the arguments of remember, because only the owner may read what is remembered.
 func TestWhatToolsWorkOn(t *testing.T) {
 	m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "self_robot_turn", `{"yaw":5}`), call("2", "remember", `{"fact":"a secret"}`),
 		call("3", "nonsense", `{"command":"curl\n-H api_key=abcdefgh12345678","dirs":["a","b"]}`)}}, {texts: []string{"So."}}}}
@@ -264,7 +265,7 @@ func TestAFailingModel(t *testing.T) {
 	}{
 		"at once":                  {[]message{{err: away}}, true},
 		"with a thought alone":     {[]message{{texts: []string{"<think>Hm."}}}, true},
-		"after it has spoken":      {[]message{{texts: []string{"Well, it is. A"}, err: away}}, true}, // the mind knows that it has
+		"after it has spoken":      {[]message{{texts: []string{"Well, it is. A"}, err: away}}, true}, // the caller of the brain knows what was spoken
 		"after its tools have run": {[]message{{calls: use}, {err: away}}, false},
 	} {
 		got, err := think(t, thinker.Options{Model: &model{script: c.script}}, agent.Turn{Body: &arm{}})
@@ -304,7 +305,7 @@ func TestAFailingReceiverEndsTheTurn(t *testing.T) {
 	}
 }
 
-// source is a source of tools that a test makes up.
+// source is a ToolSource made of two functions.
 type source struct {
 	tools func(context.Context) []thinker.Tool
 	call  func(ctx context.Context, name string, args json.RawMessage) (string, error)
@@ -316,7 +317,7 @@ func (s source) Call(ctx context.Context, name string, args json.RawMessage) (st
 	return s.call(ctx, name, args)
 }
 
-// slowSource has tools that take a while.
+// slowSource returns a source whose tools take the time wait. The schema of one tool is invalid.
 func slowSource(wait time.Duration) source {
 	return source{func(context.Context) []thinker.Tool {
 		return []thinker.Tool{
@@ -334,8 +335,8 @@ func slowSource(wait time.Duration) source {
 	}}
 }
 
-// TestAnAnswerThatCannotBeSpoken: a model that writes only code, or an unknown
-// face, works, and says that its answer cannot be spoken.
+// TestAnAnswerThatCannotBeSpoken checks that a phrase is spoken if a model writes only code or an unknown
+// face.
 func TestAnAnswerThatCannotBeSpoken(t *testing.T) {
 	for _, text := range []string{"```python\nprint(1)\n```", "👍", "😊 ```\nx\n```", "[Yes]"} {
 		got, err := think(t, thinker.Options{Model: &model{script: []message{{texts: []string{text}}}}},
@@ -347,7 +348,7 @@ func TestAnAnswerThatCannotBeSpoken(t *testing.T) {
 	}
 }
 
-// TestSilence: a model may say nothing, for example to a sentence that was not meant for it.
+// TestSilence checks that a turn may end without speech, as when a person speaks to somebody else.
 func TestSilence(t *testing.T) {
 	for _, text := range []string{"", " ", "...", "[silence]", "*says nothing*", "(no response)"} {
 		got, err := think(t, thinker.Options{Model: &model{script: []message{{texts: []string{text}}}}}, agent.Turn{})
@@ -357,8 +358,8 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestATurnOfToolsOnlyIsConfirmed: a sentence says that the tool was run. An
-// untrusted turn can set no timer.
+// TestATurnOfToolsOnlyIsConfirmed checks that a phrase is spoken after a turn in which the model only
+// called tools, and that an untrusted turn is not offered the tools for timers.
 func TestATurnOfToolsOnlyIsConfirmed(t *testing.T) {
 	m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "self_robot_turn", `{"yaw":1}`)}}, {texts: []string{""}}}}
 	got, err := think(t, thinker.Options{Model: m, Persona: agent.Persona{Language: "fr"}}, agent.Turn{Body: &arm{}})
@@ -375,8 +376,8 @@ func TestATurnOfToolsOnlyIsConfirmed(t *testing.T) {
 	}
 }
 
-// TestHangingSources: they delay a turn hardly, however many they are. Tools that
-// are left out are logged once.
+// TestHangingSources checks that sources that do not answer delay a turn by 300 ms in total, and that
+// tools that are left out are logged once.
 func TestHangingSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -406,7 +407,8 @@ func TestHangingSources(t *testing.T) {
 	})
 }
 
-// TestAModelEndsTheTalk: the talk ends after the text that the model writes next.
+// TestAModelEndsTheTalk checks that end_talk sets the end of the turn, and that the model's next text is
+// still spoken.
 func TestAModelEndsTheTalk(t *testing.T) {
 	for args, want := range map[string]agent.End{`{}`: agent.HangUp, `{"asleep":true}`: agent.Sleep, `{"asleep":3}`: agent.Continue} {
 		m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "end_talk", args)}}, {texts: []string{"😊 Goodbye."}}}}
@@ -423,7 +425,8 @@ type fakeSenses struct{}
 func (fakeSenses) Who(device.ID, time.Time) string          { return "in front of you since 12 s:\nAnn" }
 func (fakeSenses) Perception(id device.ID, _ time.Time) any { return map[string]any{"robot": id} }
 
-// TestAModelKnowsWhatARobotPerceives: only if the model speaks through a robot.
+// TestAModelKnowsWhatARobotPerceives checks that the prompt and the tools contain a robot's perception
+// only if the turn has a robot's body.
 func TestAModelKnowsWhatARobotPerceives(t *testing.T) {
 	const who = "in front of you since 12 s: Ann"
 	m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "get_perception", `{}`)}}, {texts: []string{"😊 Hello Ann."}}}}
@@ -511,7 +514,8 @@ func TestTheAppliancesOwnTools(t *testing.T) {
 	}
 }
 
-// TestACharactersMemory comes before what was remembered, in half of the room at most, and is not told to strangers.
+// TestACharactersMemory checks that Persona.Memory precedes the remembered facts in the prompt, takes at most half
+// of the tokens, and is omitted for strangers.
 func TestACharactersMemory(t *testing.T) {
 	memory := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	remember(t, memory, agent.Entry{Body: "The cat is called Tom."}, noon)
@@ -565,8 +569,8 @@ func TestThePrompt(t *testing.T) {
 	}
 }
 
-// TestTheMemoryInThePrompt is of the facts that rank highest, in a budget that holds for
-// every script; a fact too long for it keeps none of the others out.
+// TestTheMemoryInThePrompt checks that the prompt contains the facts that rank highest, within a number of
+// tokens in Latin and Japanese script, and that a fact that is too long excludes no other fact.
 func TestTheMemoryInThePrompt(t *testing.T) {
 	for name, text := range map[string]string{"English": "Ann likes the green tea of her uncle best", "Japanese": "アンさんは叔父さんの緑茶がいちばん好きです"} {
 		for _, budget := range []int{100, 300} {
@@ -594,7 +598,7 @@ func TestTheMemoryInThePrompt(t *testing.T) {
 				t.Fatalf("%s, %d: %g tokens, %v\n%s", name, budget, tokens, err, m.asked[0].System)
 			}
 			in := 0
-			for _, e := range ranked[1:] { // the first is the one that is too long
+			for _, e := range ranked[1:] { // the first fact is too long
 				if !strings.Contains(block, "- "+e.Body+"\n") {
 					break
 				}
@@ -607,7 +611,8 @@ func TestTheMemoryInThePrompt(t *testing.T) {
 	}
 }
 
-// TestRecallIsRanked: what has all the words, the best first; else what has most of them.
+// TestRecallIsRanked checks that recall returns the facts with all words, those with the highest rank first,
+// or else the facts with the most words.
 func TestRecallIsRanked(t *testing.T) {
 	memory := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	for i, e := range []agent.Entry{
@@ -629,8 +634,8 @@ func TestRecallIsRanked(t *testing.T) {
 	}
 }
 
-// TestAPersonaInThePrompt: a robot's own persona replaces the household's, and its
-// name is a line of the prompt.
+// TestAPersonaInThePrompt checks that the persona of the turn replaces the persona in the options, and that
+// the prompt contains the names of the persona and of the robot.
 func TestAPersonaInThePrompt(t *testing.T) {
 	household := agent.Persona{Name: "Chan", Text: "You are kind.", Language: "en"}
 	for _, c := range []struct {

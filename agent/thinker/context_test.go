@@ -17,7 +17,7 @@ import (
 	"perch/store/storetest"
 )
 
-// narrow is a model with a context of a number of tokens, of four letters each.
+// narrow is a model with a context of limit tokens, each of four bytes.
 type narrow struct {
 	limit   int
 	refused int
@@ -42,8 +42,8 @@ func (n *narrow) Continue(_ context.Context, p thinker.Prompt, out func(thinker.
 	return thinker.StopEnd, out(thinker.Piece{Text: "😊 " + strings.Repeat("It is so. ", 12)})
 }
 
-// TestANarrowContext holds a talk of fifty turns in a context of 2 000 tokens: each turn is answered, the
-// model is asked for less of the talk only a few times, and its owner is told once.
+// TestANarrowContext tests a conversation of fifty turns in a context of 2000 tokens: each turn is answered,
+// the model refuses at most 25 prompts, and the log has one warning.
 func TestANarrowContext(t *testing.T) {
 	var log bytes.Buffer
 	model := &narrow{limit: 2000}
@@ -70,7 +70,7 @@ func TestANarrowContext(t *testing.T) {
 	}
 }
 
-// TestAContextForNothing: where not even a prompt without a past fits, the error has both numbers.
+// TestAContextForNothing checks the error if even a prompt without earlier messages does not fit.
 func TestAContextForNothing(t *testing.T) {
 	brain := thinker.New(thinker.Options{Model: &narrow{limit: 10}})
 	err := brain.Think(t.Context(), agent.Turn{Text: "Hello.", History: []agent.Exchange{{Heard: "a", Said: "b"}}, Now: time.Now()},
@@ -80,7 +80,7 @@ func TestAContextForNothing(t *testing.T) {
 	}
 }
 
-// TestWrittenCalls: a call that the model writes into its text is run, and answered like any other.
+// TestWrittenCalls checks that a call that the model writes into its text is run and not spoken.
 func TestWrittenCalls(t *testing.T) {
 	for _, text := range []string{
 		`{"name": "self_robot_turn", "arguments": {"yaw": 40}}`,
@@ -95,8 +95,8 @@ func TestWrittenCalls(t *testing.T) {
 	}
 }
 
-// TestWrittenCallsOfStrangers: text that a stranger makes the model repeat runs no tool that the stranger is
-// not offered.
+// TestWrittenCallsOfStrangers checks that a call in the model's text runs no tool that the turn is not offered: a
+// stranger could make the model repeat such a text.
 func TestWrittenCallsOfStrangers(t *testing.T) {
 	const text = `{"name": "set_timer", "arguments": {"seconds": 60, "text": "x"}}`
 	for untrusted, want := range map[bool]int{false: 1, true: 0} {
@@ -111,7 +111,7 @@ func TestWrittenCallsOfStrangers(t *testing.T) {
 	}
 }
 
-// told is a model whose server tells its context.
+// told is a model whose server reports its context, in tokens.
 type told struct {
 	narrow
 	context int
@@ -119,7 +119,7 @@ type told struct {
 
 func (m *told) ContextTokens(context.Context) int { return m.context }
 
-// TestCheckContext: the doctor compares what a talk may need with the model's context.
+// TestCheckContext checks contexts of several sizes. 0 means that the server does not report the size.
 func TestCheckContext(t *testing.T) {
 	for tokens, fits := range map[int]bool{0: true, 1800: false, 32768: true} {
 		err := thinker.New(thinker.Options{Model: &told{context: tokens}}).CheckContext(t.Context())

@@ -20,7 +20,8 @@ type ModelSetup struct {
 // ModelDriver declares a kind of model.
 type ModelDriver = driver.Driver[ModelSetup, Model]
 
-// ToolServer configures an MCP server for a brain: a command, or a URL.
+// ToolServer configures an MCP server for a brain: a command, or a URL. Only and Except select some of
+// its tools by name.
 type ToolServer struct {
 	Name    string            `yaml:"name"`
 	Command []string          `yaml:"command"`
@@ -48,7 +49,7 @@ type BrainSetup struct {
 
 func (s BrainSetup) model() ModelSetup { return ModelSetup{s.Persona.Brain, s.Within, s.Log} }
 
-// sources returns the tool sources of servers.
+// sources returns the tool sources of servers. It fails if one of them is configured wrongly.
 func (s BrainSetup) sources(servers []ToolServer) (all []ToolSource, err error) {
 	for _, server := range servers {
 		source, err := s.Tools(server)

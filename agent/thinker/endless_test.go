@@ -22,7 +22,7 @@ type endless struct {
 func (endless) Name() string { return "endless" }
 
 func (m endless) Continue(ctx context.Context, _ thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
-	for began := time.Now(); time.Since(began) < 24*time.Hour; { // a test that fails comes to an end
+	for began := time.Now(); time.Since(began) < 24*time.Hour; { // bounded, so that a failing test ends
 		if err := out(thinker.Piece{Text: m.piece}); err != nil {
 			return "", err
 		}
@@ -35,12 +35,12 @@ func (m endless) Continue(ctx context.Context, _ thinker.Prompt, out func(thinke
 	return thinker.StopEnd, nil
 }
 
-// TestEndlessModels: an answer, a sentence and a model's time are bounded, and a
-// sentence says that the answer was cut off.
+// TestEndlessModels checks that the length of a reply, the length of a sentence and the time of a model are
+// bounded, and that a phrase says that the reply was cut off.
 func TestEndlessModels(t *testing.T) {
 	for name, test := range map[string]struct {
 		m    endless
-		away bool // nothing was said: another brain may have the turn
+		away bool // whether nothing is spoken and the error wraps agent.ErrAway, so that another brain can answer
 	}{
 		"short sentences":            {m: endless{"I think so. ", time.Millisecond}},
 		"one sentence":               {m: endless{"and so on ", time.Millisecond}},
@@ -96,8 +96,8 @@ func TestEndlessModels(t *testing.T) {
 	}
 }
 
-// TestSpeakingDoesNotCountAsModelTime: a turn may take as long as its sentences
-// take to be spoken.
+// TestSpeakingDoesNotCountAsModelTime checks that the time in which sentences are spoken does not count
+// towards modelWithin.
 func TestSpeakingDoesNotCountAsModelTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &model{script: []message{{texts: strings.SplitAfter(strings.Repeat("It was a dark night. ", 60), ". ")}}}
@@ -115,7 +115,7 @@ func TestSpeakingDoesNotCountAsModelTime(t *testing.T) {
 	})
 }
 
-// DescribeImage looks at a picture without an end.
+// DescribeImage describes a picture without end.
 func (m endless) DescribeImage(ctx context.Context, _ agent.Look) (string, error) {
 	_, err := m.Continue(ctx, thinker.Prompt{}, func(thinker.Piece) error { return nil })
 	return "", err

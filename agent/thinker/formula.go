@@ -52,6 +52,7 @@ func (s *Speech) formula(n int, closing string, end bool) bool {
 	return true
 }
 
+// fraction matches a LaTeX fraction, such as \frac{1}{2}, and command matches a LaTeX command, such as \times.
 var (
 	fraction = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}`) })
 	command  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\([A-Za-z]+)\s*`) })
@@ -89,8 +90,8 @@ func plainFormula(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// entity speaks the character of the HTML entity at the beginning of pending, such as &amp;. It returns false if
-// more text is needed.
+// entity speaks the character of the HTML entity at the beginning of pending, such as &amp;. An ampersand that begins
+// no entity is spoken unchanged. entity returns false if more text is needed.
 func (s *Speech) entity(end bool) bool {
 	n := strings.IndexByte(s.pending, ';')
 	name := s.pending[1:]
@@ -116,7 +117,8 @@ func (s *Speech) entity(end bool) bool {
 	return true
 }
 
-// citation drops a reference to a source, such as 【4†source】. It returns false if more text is needed.
+// citation drops a reference to a source, such as 【4†source】. Another text in such brackets is spoken. citation
+// returns false if more text is needed.
 func (s *Speech) citation(end bool) bool {
 	n := strings.Index(s.pending, "】")
 	switch {

@@ -18,10 +18,11 @@ const (
 	modeTarget       // the address of a link, in brackets
 	modeAddress      // an address in the text
 	modeLine         // the rest of a line that is dropped
-	modeNote         // the rest of a note that is too long, which is dropped
+	modeNote         // the rest of a [REMEMBER: ...] that is too long, which is dropped
 )
 
-// Maximum lengths of markup, in bytes. Longer text counts as plain text.
+// Maximum lengths of markup, in bytes or, after the beginning of the markup, in letters. Longer text counts as plain
+// text.
 const (
 	maxTag    = 120  // of a tag in any brackets
 	maxTarget = 2000 // of the address of a link
@@ -221,7 +222,7 @@ func (s *Speech) inline(end bool) bool {
 			return s.bracket(end)
 		}
 	case ']':
-		if next == '(' { // of a link; its text has been spoken
+		if next == '(' { // the end of a link's text, which has been spoken; its address follows
 			s.nested = 0
 			s.drop(2)
 			s.enter(modeTarget)
@@ -342,7 +343,8 @@ func (s *Speech) inAddress(end bool) bool {
 	return true
 }
 
-// angle drops an HTML tag, or an address in angle brackets. It returns false if more text is needed.
+// angle drops an HTML tag, which becomes a space, or an address in angle brackets. Another < is spoken. angle returns
+// false if more text is needed.
 func (s *Speech) angle(end bool) bool {
 	next, _ := utf8.DecodeRuneInString(s.pending[1:])
 	if !unicode.IsLetter(next) && next != '/' && next != '!' {

@@ -19,8 +19,8 @@ const (
 	maxDeepAnswer = 6 << 10 // length of the result of think_hard, in bytes
 )
 
-// ownTools returns the appliance's own tools for a turn. It leaves out the tools that need an option which is not
-// set, or that the turn may not use.
+// ownTools returns the appliance's own tools for a turn, including those of avatarTools. It leaves out the tools that
+// need an option which is not set, or that the turn may not use.
 func (k *Brain) ownTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	offer := func(name, description, properties string, run func(context.Context, json.RawMessage) (string, error)) *turnTool {
 		all = append(all, newTool(name, description, `{"type":"object","properties":`+properties+`}`, run))
@@ -113,8 +113,9 @@ func (k *Brain) recall(t agent.Turn, query string) (string, error) {
 	return b.String(), nil
 }
 
-// queryAnyOf returns the entries that have at least one of the words. Entries with more of
-// the words come first; entries with the same number of words are in the order of their score.
+// queryAnyOf returns the entries that have at least one of the words, at most maxRecalled. It ignores
+// words of less than 3 bytes. Entries with more of the words come first; entries with the same number
+// of words are in the order of their score.
 func queryAnyOf(memory *agent.Memory, words []string, now time.Time) (found []agent.Ranked, err error) {
 	has := map[string]int{} // number of words that an entry has; key: ID of the entry
 	for _, w := range words {
@@ -195,8 +196,8 @@ func (k *Brain) thinkHard(ctx context.Context, a struct{ Question string }) (str
 }
 
 // AskModels asks one model after the other for a few plain sentences, and returns the first
-// answer. If no model answers, the error names each model and why it failed; if ctx has
-// ended, it is ctx's error.
+// answer. The answer ends after the piece with which it exceeds maxDeepAnswer bytes. If no model
+// answers, the error names each model and why it failed; if ctx has ended, it is ctx's error.
 func AskModels(ctx context.Context, models []Model, question string) (string, error) {
 	p := Prompt{System: "Think this through and give the result in a few plain sentences.", Messages: []Message{{Role: RoleUser, Text: question}}}
 	var failures []error

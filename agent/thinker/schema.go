@@ -22,7 +22,7 @@ func completeSchema(schema json.RawMessage) json.RawMessage {
 	return completed
 }
 
-// complete completes a part of a schema.
+// complete completes a part of a schema in place, and returns it.
 func complete(part map[string]any) map[string]any {
 	properties, isObject := part["properties"].(map[string]any)
 	if part["properties"] != nil && !isObject {

@@ -164,7 +164,7 @@ func (c *cutter) trimSpace() {
 	}
 }
 
-// removeLast removes the last letter of the text if it is letter, and reports whether it was.
+// removeLast removes letter from the end of the text, and reports whether the text ended with it.
 func (c *cutter) removeLast(letter byte) bool {
 	c.trimSpace()
 	n := len(c.text)

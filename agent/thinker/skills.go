@@ -38,8 +38,8 @@ func (k *Brain) withSkills(t agent.Turn, hooks turnHooks, others []turnTool) []t
 	})...)
 }
 
-// runSkill runs a skill's tool, and speaks the text that the tool has returned for this. The result tells the model
-// what was spoken.
+// runSkill runs a skill's tool, and speaks the speech that Skills.Run has returned, if replies can be sent. The result
+// tells the model what was spoken.
 func (k *Brain) runSkill(ctx context.Context, t agent.Turn, hooks turnHooks, name string, args json.RawMessage) (string, error) {
 	result, speech, err := k.Skills.Run(ctx, t, name, args)
 	sentences := sayReplies(speech)

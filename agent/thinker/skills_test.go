@@ -12,7 +12,7 @@ import (
 	"perch/must"
 )
 
-// tides are skills with two tools, one of which has the name of one of the appliance's.
+// tides implements Skills with two tools. One of them has the name of a tool of the appliance.
 type tides struct{}
 
 func (tides) Block(t agent.Turn) string { return `<skill name="tide">Ask for the tide.</skill>` }
@@ -28,8 +28,8 @@ func (tides) Run(_ context.Context, t agent.Turn, name string, args json.RawMess
 	return t.Conversation + " " + name + " " + string(args), "", nil
 }
 
-// TestASkillSpeaksForItself: what it has to say is spoken before the model goes on, which is told so.
-// Where nobody hears replies, the model has the result alone.
+// TestASkillSpeaksForItself checks that the speech of a skill is spoken before the model continues, and that
+// the result tells the model. If no replies can be sent, the model receives only the result.
 func TestASkillSpeaksForItself(t *testing.T) {
 	m := &model{script: []message{{texts: []string{"Let me see."}, calls: []thinker.ToolCall{call("1", "tide", "{}")}}, {texts: []string{"Anything else?"}}}}
 	k := thinker.New(thinker.Options{Model: m, Skills: tides{}})

@@ -57,7 +57,7 @@ type Speech struct {
 	notes     int // number of notes
 
 	thought  string // the current paragraph of a thought
-	apart    bool   // whether thought was added by Think, so that it ends when text follows
+	apart    bool   // whether Think was called after the latest text; when text follows, the paragraph in thought ends
 	thoughts int    // number of paragraphs
 }
 
@@ -122,7 +122,8 @@ func (s *Speech) Think(delta string) []agent.Reply {
 	return s.drain()
 }
 
-// think adds the paragraphs that are complete to the replies.
+// think adds text of a thought, and adds the paragraphs that are complete to the replies. A paragraph of more than
+// limit.Text bytes is split.
 func (s *Speech) think(delta string) {
 	s.thought += delta
 	for {
@@ -255,8 +256,8 @@ func (s *Speech) emitSentence(sentence string) {
 	}
 }
 
-// face changes the face. For a message that begins without a face, the face is assumed, and
-// does not replace the face of an earlier message.
+// face sets the face and adds it to the replies. An assumed face is for a message that begins without
+// a face; it does not replace the face of an earlier message.
 func (s *Speech) face(f agent.Felt) {
 	if f.Assumed && (s.begun || s.faced) {
 		s.begun = true

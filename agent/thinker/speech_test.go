@@ -50,14 +50,14 @@ func felt(name string, intensity float64) agent.Felt {
 	panic(name)
 }
 
-// tagged is a face with the word that it was written with.
+// tagged returns a face with the tag that the model wrote.
 func tagged(name string, intensity float64, tag string) agent.Felt {
 	f := felt(name, intensity)
 	f.Tag = tag
 	return f
 }
 
-// assumed is the face of words that came without one.
+// assumed returns the face of a message that begins without a face.
 func assumed() agent.Felt {
 	return agent.Felt{Emotion: agent.Neutral, Intensity: 1, Assumed: true}
 }
@@ -92,8 +92,8 @@ func TestFaces(t *testing.T) {
 	}
 }
 
-// TestAllFacesAreKept: a prompt offers nine faces. The renderer decides which of
-// the others it can show.
+// TestAllFacesAreKept checks that Speech returns every face of agent.Emotions. The prompt offers fewer; the
+// robot or program that shows the face chooses one that it has.
 func TestAllFacesAreKept(t *testing.T) {
 	for _, e := range agent.Emotions() {
 		for text, want := range map[string]agent.Felt{e.Emoji + " Hi.": felt(e.Name, 1), "[" + e.Name + "] Hi.": tagged(e.Name, 1, e.Name)} {
@@ -104,8 +104,8 @@ func TestAllFacesAreKept(t *testing.T) {
 	}
 }
 
-// TestAnUnknownFace: at the beginning of a later message it keeps the present
-// face.
+// TestAnUnknownFace checks that an unknown tag at the beginning of a later message keeps the current face, with
+// the new tag.
 func TestAnUnknownFace(t *testing.T) {
 	s := thinker.NewSpeech("en")
 	all := append(s.Write("[sad:0.5] One."), s.Flush()...)
@@ -192,7 +192,7 @@ func TestTheFirstSentenceBeginsEarly(t *testing.T) {
 	var first string
 	for i, r := range long {
 		if got := says(s.Write(string(r))); len(got) > 0 {
-			if first = got[0]; i > len(first) { // the space behind its comma
+			if first = got[0]; i > len(first) { // the sentence is returned at the space after its comma
 				t.Errorf("the first came after %d letters", i)
 			}
 			break
@@ -223,7 +223,7 @@ func TestAMessageAfterATool(t *testing.T) {
 	}
 }
 
-// pieces are the parts of the texts that tests make.
+// pieces are the parts of random texts.
 var pieces = []string{"Hello", " ", " ", ". ", ".", "! ", "? ", ", ", "\n", "\n\n", "3.14", "Dr.", "z. B. ", "...", "e.g. ", "😊", "😢", "❤️", "👨‍👩‍👧",
 	"[happy]", "[excited:0.8]", "[REMEMBER: the cat]", "[REMEMBER: ", "]", "[", "(", ")", "**", "*", "_", "`", "```", "~~", "# ", "> ", "- ", "|",
 	"|---|",
@@ -247,7 +247,7 @@ func TestSpeechDoesNotDependOnSplits(t *testing.T) {
 	})
 }
 
-// checkSpeech checks what holds for all replies.
+// checkSpeech checks properties that the replies to every text must have.
 func checkSpeech(t interface{ Fatalf(string, ...any) }, text string, replies []agent.Reply) {
 	faced := false
 	for _, r := range replies {
@@ -293,8 +293,8 @@ func FuzzSpeech(f *testing.F) {
 	})
 }
 
-// TestSentencesComeOutAtOnce: a sentence comes out with the space after it,
-// whatever markup it holds.
+// TestSentencesComeOutAtOnce checks that Write returns a sentence as soon as the space after it has been
+// written, also if the sentence has markup.
 func TestSentencesComeOutAtOnce(t *testing.T) {
 	for _, sentence := range []string{"One **two** [sic] three.", "See [it](http://x.y/z).", "A <b>word</b>!", "[happy] What | is_it?",
 		"[REMEMBER: x]Good."} {
@@ -306,7 +306,8 @@ func TestSentencesComeOutAtOnce(t *testing.T) {
 	}
 }
 
-// TestThoughts are replies, a paragraph each, wherever they came from and however the text is split.
+// TestThoughts checks that each paragraph of a thought becomes a reply, for all forms of thoughts and also if the
+// text is written letter by letter.
 func TestThoughts(t *testing.T) {
 	thoughts := func(replies []agent.Reply) (all []string) {
 		for _, r := range replies {
@@ -363,7 +364,8 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// TestCleanUp has what models write into text that is spoken.
+// TestCleanUp checks that formulas, citations, entities, addresses and stage directions in a model's text are removed
+// or become words.
 func TestCleanUp(t *testing.T) {
 	for text, want := range map[string]string{
 		`It is \(E = mc^2\), as you know.`:               "It is E = mc², as you know.",

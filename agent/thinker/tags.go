@@ -48,7 +48,7 @@ func (s *Speech) bracket(end bool) bool {
 	return true
 }
 
-// removeTag removes the tag pending[start:end], and speaks what stands before it: nothing, or an exclamation mark.
+// removeTag removes the tag pending[start:end], and speaks the text before it: "" or "!".
 func (s *Speech) removeTag(start, end int) {
 	mark := s.pending[:start]
 	s.drop(end)
@@ -83,7 +83,8 @@ func (s *Speech) remember(at, n int, note agent.Note, end bool) bool {
 	return true
 }
 
-// tag reads the content of square brackets and reports whether it is a tag.
+// tag reads the content of square brackets, and reports whether the brackets must not be spoken: they are a tag, a
+// checkbox, the number of a footnote or a stage direction.
 func (s *Speech) tag(content string) bool {
 	name, value, _ := strings.Cut(strings.TrimSpace(content), ":")
 	switch strings.ToLower(strings.TrimSpace(name)) {

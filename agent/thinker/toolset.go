@@ -58,7 +58,8 @@ type turnTool struct {
 }
 
 // toolsOf collects the tools of a turn: of the appliance, of the robot, of the sources and of skills.
-// Tools of the appliance use hooks.
+// Tools of the appliance and of skills use hooks. At most maxTools tools are offered; those with an
+// invalid or too long schema are left out.
 func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, hooks turnHooks) toolset {
 	all := k.ownTools(t, hooks)
 	if t.Body != nil {
@@ -109,7 +110,7 @@ func ToolDescription(text string) string {
 }
 
 // robotTools returns the tools of a robot. If the brain has timers, the robot's tools for reminders are left out,
-// because the timers use these themselves.
+// because only Options.Timers may call them.
 func (k *Brain) robotTools(body agent.Body) (all []turnTool) {
 	for _, t := range body.Tools() {
 		if k.Timers != nil && (strings.HasSuffix(t.Name, "_reminder") || strings.HasSuffix(t.Name, "_reminders")) {
