@@ -119,7 +119,7 @@ func (k *Brain) recall(t agent.Turn, query string) (string, error) {
 func queryAnyOf(memory *agent.Memory, words []string, now time.Time) (found []agent.Ranked, err error) {
 	has := map[string]int{} // number of words that an entry has; key: ID of the entry
 	for _, w := range words {
-		if len(w) < 3 { // in bytes: one Han character has three
+		if len(w) < 3 { // one Han character has three bytes
 			continue
 		}
 		entries, err := memory.Query(agent.Query{Text: w, N: maxRecalled}, now)

@@ -17,7 +17,7 @@ import (
 	"perch/voice/wyoming"
 )
 
-// sentences are said by a voice and written by a recognizer.
+// sentences are the lines of text that perch-speech models check lets a voice speak and a recognizer write.
 const sentences = `What time is it in Tokyo?
 Turn the light in the kitchen on.
 Please remember that my keys are in the drawer.
@@ -72,8 +72,8 @@ It prints how many words in a hundred were wrong, and how long a second of sound
 	})
 }
 
-// check lets every voice in the list speak and every recognizer of its language write, and prints the results. It goes on
-// after an error, and returns the errors.
+// check lets every voice in the list speak and every recognizer of its language write, and prints the results. address is the
+// URL of the Wyoming server that runs the models. check continues after an error, and returns all errors.
 func check(ctx context.Context, address string, list []models.Installed, out io.Writer) (failed error) {
 	heard := map[string]bool{}
 	for _, m := range list {
@@ -104,7 +104,8 @@ func check(ctx context.Context, address string, list []models.Installed, out io.
 	return failed
 }
 
-// synthesize returns the sentences as a voice says them, at voice.SpeakerRate, and how long it took.
+// synthesize returns the sound of each sentence, spoken by a voice, in samples at voice.SpeakerRate. took is the time for all
+// sentences, without the time to load the voice.
 func synthesize(ctx context.Context, address string, m models.Installed) (said [][]int16, took time.Duration, err error) {
 	engine, err := wyoming.New(wyoming.Options{Address: address, Voice: m.Name, AnswerWithin: checkTimeout})
 	if err != nil {
@@ -131,7 +132,8 @@ func synthesize(ctx context.Context, address string, m models.Installed) (said [
 	return said, time.Since(began), nil
 }
 
-// write lets a recognizer write what a voice has said, and prints the result.
+// write lets the recognizer r write the sounds in said, which the voice speaker has spoken, and prints the number of wrong words
+// and the time.
 func write(ctx context.Context, address string, r, speaker models.Installed, said [][]int16, out io.Writer) error {
 	engine, err := wyoming.New(wyoming.Options{Address: address, Model: r.Name, AnswerWithin: checkTimeout})
 	if err != nil {
@@ -161,7 +163,7 @@ func write(ctx context.Context, address string, r, speaker models.Installed, sai
 	return nil
 }
 
-// duration returns the duration of sounds.
+// duration returns the total duration of sounds with rate samples per second.
 func duration(sounds [][]int16, rate int) (d time.Duration) {
 	for _, pcm := range sounds {
 		d += time.Duration(len(pcm)) * time.Second / time.Duration(rate)
@@ -169,7 +171,7 @@ func duration(sounds [][]int16, rate int) (d time.Duration) {
 	return d
 }
 
-// pace describes how long sound took.
+// pace returns, as text, the time that a model took for each second of sound.
 func pace(took, sound time.Duration) string {
 	return fmt.Sprintf("%.2f s for each of %.0f s of sound", took.Seconds()/sound.Seconds(), sound.Seconds())
 }

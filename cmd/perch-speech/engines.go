@@ -40,7 +40,8 @@ func enginesCommand() *cobra.Command {
 	return flags.registerThreads(c)
 }
 
-// serveEngines serves the models in the folder until ctx ends. It serves at once, and loads the models in the background.
+// serveEngines serves the models in the folder, except those named in without, until ctx ends. It serves at once, and loads the
+// models in the background. loading is described at loader.
 func serveEngines(ctx context.Context, flags modelFlags, without []string, l net.Listener, loading io.Writer, log *slog.Logger) error {
 	list, err := flags.models().List()
 	if err != nil {
@@ -88,7 +89,7 @@ func serveEngines(ctx context.Context, flags modelFlags, without []string, l net
 	return server.Run(ctx)
 }
 
-// attribution returns who made a model.
+// attribution returns the licence and the source of a model of the catalogue.
 func attribution(m models.Installed) wire.Attribution {
 	if known, ok := models.Find(m.Name); ok {
 		return wire.Attribution{Name: known.Licence, URL: known.Source}
@@ -145,7 +146,8 @@ func (l *loader) synthesizer(m models.Installed) (s *sherpa.Synthesizer, err err
 	return s, err
 }
 
-// load calls do, which loads a model.
+// load calls do, which loads a model, and reports the model to the supervisor. The error for a model that cannot be loaded wraps
+// voice.ErrUnavailable.
 func (l *loader) load(m models.Installed, do func() error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,14 +167,14 @@ func (l *loader) load(m models.Installed, do func() error) error {
 // espeakData returns the folder with the data of espeak-ng, which Piper's voices need to read text.
 func espeakData() (string, error) {
 	for _, pattern := range []string{"/usr/lib/*/espeak-ng-data/phontab", "/usr/share/espeak-ng-data/phontab"} {
-		if found, _ := filepath.Glob(pattern); len(found) > 0 { // fails only for a bad pattern
+		if found, _ := filepath.Glob(pattern); len(found) > 0 { // Glob fails only for a bad pattern
 			return filepath.Dir(found[0]), nil
 		}
 	}
 	return "", errors.New("the data of espeak-ng is missing, by which Piper's voices read; install espeak-ng-data")
 }
 
-// recognizer is a model that is loaded by the first call.
+// recognizer is a model for speech recognition. It is loaded by serveEngines in the background, or by the first call.
 type recognizer struct {
 	detects func() (*sherpa.Detector, error) // returns nil if no detector is installed
 	loaded  func() (*sherpa.Recognizer, error)
@@ -195,7 +197,7 @@ func (r recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.O
 	return model.Recognize(ctx, u, o)
 }
 
-// synthesizer is a voice that is loaded by the first call.
+// synthesizer is a voice. It is loaded by serveEngines in the background, or by the first call.
 type synthesizer struct {
 	loaded func() (*sherpa.Synthesizer, error)
 }

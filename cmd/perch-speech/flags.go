@@ -39,7 +39,8 @@ func (f *modelFlags) models() models.Folder {
 	return models.Folder(f.folder)
 }
 
-// defaultFolder returns the folder of models of this service or, outside of systemd, of this user.
+// defaultFolder returns the folder of models: of this service if systemd runs it, and otherwise of the service's default for root
+// and of the home directory for other users.
 func defaultFolder() string {
 	if state := os.Getenv("STATE_DIRECTORY"); state != "" {
 		return filepath.Join(state, "models")

@@ -65,7 +65,7 @@ func TestModelsCommands(t *testing.T) {
 	}
 }
 
-// writeModel writes files of a model.
+// writeModel writes files into the folder of a model. files maps names to contents.
 func writeModel(t *testing.T, dir, name string, files map[string]string) {
 	t.Helper()
 	must.Succeed(t, os.MkdirAll(filepath.Join(dir, name), 0o755))
@@ -80,7 +80,7 @@ func writeBrokenModel(t *testing.T, dir, name string) {
 	writeModel(t, dir, name, map[string]string{"encoder_model.ort": "no weights", "decoder_model_merged.ort": "no weights", "tokenizer.bin": "\x01a"})
 }
 
-// start runs a supervisor until the test ends, and returns its address and what it logs.
+// start runs a supervisor until the test ends, and returns its address, its log and a channel that receives its error.
 func start(t *testing.T, dir string) (address string, log *lockedBuffer, ended <-chan error) {
 	t.Helper()
 	t.Setenv("PERCH_TEST_AS_PROGRAM", "1") // makes this binary perch-speech when the supervisor runs it
@@ -123,7 +123,7 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-// describe returns the response to a describe event. It waits as long as the engines are being started.
+// describe returns the data of the response to a describe event. While the engines are being started, it waits for them.
 func describe(t *testing.T, address string) (string, error) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -135,7 +135,7 @@ func describe(t *testing.T, address string) (string, error) {
 	return string(e.Data), err
 }
 
-// children returns the processes that this one has started.
+// children returns the IDs of the running children of this process.
 func children(t *testing.T) (pids []int) {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -156,7 +156,8 @@ func children(t *testing.T) (pids []int) {
 	return pids
 }
 
-// TestBrokenModelsAreLeftOut: they end the process that loads them, again and again, until none of them is left.
+// TestBrokenModelsAreLeftOut checks that a model that ends the engines is left out at their next start, and that the supervisor
+// ends when no model is left.
 func TestBrokenModelsAreLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	writeBrokenModel(t, dir, "broken-en")
@@ -170,14 +171,14 @@ func TestBrokenModelsAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestKilledEnginesAreStartedAgain: clients need not connect again.
+// TestKilledEnginesAreStartedAgain checks that engines that were killed are started again, and serve the same address.
 func TestKilledEnginesAreStartedAgain(t *testing.T) {
 	dir := t.TempDir()
 	writeBrokenModel(t, dir, "broken-en")
 	// This voice cannot be loaded, but does not end the process.
 	writeModel(t, dir, "anna", map[string]string{"de_DE-anna-low.onnx": "", "de_DE-anna-low.onnx.json": "no settings"})
 	address, log, _ := start(t, dir)
-	// The first engines load both models, and the next ones only this one.
+	// The first engines process tries both models; the following ones try only anna. Each attempt logs an error.
 	for engines := 2; engines <= 4; engines++ {
 		for strings.Count(log.String(), "a model cannot be loaded") < engines {
 			runtime.Gosched()
@@ -194,7 +195,7 @@ func TestKilledEnginesAreStartedAgain(t *testing.T) {
 	}
 }
 
-// TestOnlyThisMachineIsServedByDefault, because the protocol has no password.
+// TestOnlyThisMachineIsServedByDefault checks that the default address is a loopback address, because the protocol has no password.
 func TestOnlyThisMachineIsServedByDefault(t *testing.T) {
 	address, err := netip.ParseAddrPort(serveCommand().Flag("listen").DefValue)
 	if err != nil || !address.Addr().IsLoopback() {

@@ -17,8 +17,8 @@ import (
 	"perch/voice/wyoming"
 )
 
-// TestRealModels lets a voice speak and a recognizer write it, by the engine that Perch has for Wyoming servers, and kills the
-// engines while they listen. make test-speech downloads the models.
+// TestRealModels lets a voice speak a sentence and a recognizer write it, through Perch's Wyoming client, and kills the engines
+// during an utterance. make test-speech downloads the models.
 func TestRealModels(t *testing.T) {
 	dir := realModels(t)
 	address, _, _ := start(t, dir)
@@ -56,7 +56,7 @@ func TestRealModels(t *testing.T) {
 		t.Errorf("%d words are wrong", wrong)
 	}
 
-	// Another client's utterance has begun when the engines are killed.
+	// Kill the engines after another client has begun to send an utterance.
 	conn, err := net.Dial("tcp", address)
 	must.Succeed(t, err)
 	defer conn.Close()
@@ -80,7 +80,7 @@ func TestRealModels(t *testing.T) {
 	}
 }
 
-// realModels returns the folder of models that were downloaded for these tests.
+// realModels returns the folder of models that were downloaded for these tests. It skips the test if models are missing.
 func realModels(t *testing.T) (dir string) {
 	t.Helper()
 	if dir = os.Getenv("PERCH_SPEECH_MODELS"); dir == "" {
@@ -97,7 +97,7 @@ func realModels(t *testing.T) (dir string) {
 	return dir
 }
 
-// TestRealDetector: sound without speech is refused, and speech is not.
+// TestRealDetector checks that the detector distinguishes speech from silence and noise.
 func TestRealDetector(t *testing.T) {
 	dir := realModels(t)
 	d, err := sherpa.NewDetector(filepath.Join(dir, "silero-vad", "silero_vad.onnx"))
@@ -116,7 +116,7 @@ func TestRealDetector(t *testing.T) {
 		}
 		u.Write(pcm)
 		u.Finish()
-		for range 2 { // the detector remembers nothing
+		for range 2 { // the second result must not depend on the first call
 			if speaks, err := d.HasSpeech(t.Context(), u); err != nil || speaks != (name == "speech") {
 				t.Errorf("%s is speech: %v (%v)", name, speaks, err)
 			}
@@ -124,7 +124,7 @@ func TestRealDetector(t *testing.T) {
 	}
 }
 
-// espeak returns a sentence at voice.MicRate.
+// espeak returns a sentence spoken by espeak-ng, in samples at voice.MicRate.
 func espeak(t *testing.T) []int16 {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "espeak-ng", "--stdout", "What time is it in Tokyo?").Output()

@@ -25,13 +25,13 @@ const enginesName = "engines"
 // Files that the engines inherit.
 const (
 	listenerFile = 3 + iota
-	loadingFile  // the names of the models that are being loaded, see loader
+	loadingFile  // pipe to which the engines write the names of the models that they load; see loader
 )
 
 const (
-	maxPause    = 30 * time.Second // before the engines are started again
-	goodRun     = time.Minute      // engines that ran this long are started again at once
-	exitTimeout = 5 * time.Second  // for the engines to exit
+	maxPause    = 30 * time.Second // maximum time before the engines are started again
+	goodRun     = time.Minute      // engines that ran longer are started again at once
+	exitTimeout = 5 * time.Second  // time for the engines to exit after SIGTERM, before they are killed
 )
 
 // supervisor runs the engines as a child process: sherpa-onnx ends its process when it cannot use a file, and may crash. The
@@ -45,7 +45,7 @@ type supervisor struct {
 }
 
 // run runs the engines until ctx ends, and starts them again when they end. A model that ended them while it was loaded is
-// left out from then on. It returns an error if no model is left.
+// left out from then on. run returns an error if no model is left that hears or speaks.
 func (s supervisor) run(ctx context.Context) error {
 	var broken []string
 	for pause := time.Duration(0); ; {

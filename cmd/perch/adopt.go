@@ -21,7 +21,7 @@ func robotAdoptCommand() *cobra.Command {
 			perch robot adopt a0b1c2d3e4f5 --replace`,
 		RunE: func(c *cobra.Command, args []string) error {
 			var before, d deviceLine
-			_ = r.call(c, http.MethodGet, robotPath(args[0]), nil, &before) // fails for a code; only a robot that is not adopted shows one
+			_ = r.call(c, http.MethodGet, robotPath(args[0]), nil, &before) // fails for a code, which only a robot that is not adopted shows
 			body := map[string]any{"robot": args[0], "client": client, "replace": replace}
 			return r.callAndPrint(c, http.MethodPost, "/api/v1/adopt", body, &d, func(out io.Writer) {
 				if !d.Adopted {

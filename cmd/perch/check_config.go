@@ -44,7 +44,7 @@ func checkConfigCommand() *cobra.Command {
 }
 
 // checkConfig checks a configuration and prints its warnings. If the configuration has faults,
-// checkConfig returns them as an error of type config.Faults.
+// checkConfig returns an error that is or wraps a config.Faults.
 func checkConfig(c *cobra.Command, s *settings, o *output) error {
 	source := s.source()
 	result := checkedConfig{File: source.File, Faults: []string{}, Warnings: []config.Warning{}}

@@ -76,8 +76,8 @@ func socketClient(path string) *client {
 	return &client{base: "http://perch", http: &http.Client{Timeout: requestTimeout, Transport: &http.Transport{DialContext: dial}}}
 }
 
-// explainNotRunning returns err. If err says that no appliance runs (doctor.ErrNotRunning) and Perch is
-// installed as a systemd service, the result also says what state the service is in.
+// explainNotRunning returns err, with one exception: if err says that no appliance runs (doctor.ErrNotRunning),
+// and Perch is installed as a systemd service that is not active, the result says what state the service is in.
 func (r *target) explainNotRunning(ctx context.Context, err error) error {
 	unitProperties := r.unitProperties
 	if unitProperties == nil {
@@ -130,8 +130,9 @@ func (r *target) socket() (string, error) {
 			"%w (there is no %s); start one with perch serve, or name one with --url; if it is a service, systemctl status perch says why it does not run", doctor.ErrNotRunning, strings.Join(candidates, " and no "))
 }
 
-// running returns a client of the appliance. Its result running is false if no appliance runs on this
+// running returns a client of the appliance. The result running is false if no appliance runs on this
 // machine; a command can then work on the data directory directly, because no other program uses it.
+// With --url, running is true without a check.
 func (r *target) running(ctx context.Context) (c *client, running bool, err error) {
 	if r.url == "" {
 		path, err := r.socket()

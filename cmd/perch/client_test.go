@@ -12,7 +12,8 @@ import (
 	"perch/cmd/perch/doctor"
 )
 
-// TestAnotherProgramAtTheAddress does not speak of tokens.
+// TestAnotherProgramAtTheAddress checks that the status 403 of another program is not reported as a wrong
+// admin token.
 func TestAnotherProgramAtTheAddress(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 	defer s.Close()
@@ -21,8 +22,8 @@ func TestAnotherProgramAtTheAddress(t *testing.T) {
 	}
 }
 
-// TestSimilarRobots: of a robot that does not exist, those with similar names are told; of one that
-// exists, the appliance's own words.
+// TestSimilarRobots checks that the error for a robot that does not exist suggests robots with similar names, and
+// that the appliance's error for a robot that exists is printed unchanged.
 func TestSimilarRobots(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/v1/devices" {
@@ -41,7 +42,7 @@ func TestSimilarRobots(t *testing.T) {
 	}
 }
 
-// TestEmptyLists say that they are empty.
+// TestEmptyLists checks that each list command prints a sentence if the list is empty.
 func TestEmptyLists(t *testing.T) {
 	url := answersWith(t, http.StatusOK, []string{})
 	for _, list := range []string{"character", "diary", "memory", "notification", "relay", "robot"} {
@@ -51,8 +52,8 @@ func TestEmptyLists(t *testing.T) {
 	}
 }
 
-// TestStateOfTheServiceIsSaid: where the service is being started again and again, or
-// has been stopped, that is what is said.
+// TestStateOfTheServiceIsSaid checks that the error of a command names the state of the systemd service, such as
+// stopped or restarting again and again.
 func TestStateOfTheServiceIsSaid(t *testing.T) {
 	unit := func(text string, err error) func(context.Context) (string, error) {
 		return func(context.Context) (string, error) { return text, err }

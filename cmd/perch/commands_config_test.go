@@ -22,7 +22,8 @@ func TestCheckConfig(t *testing.T) {
 	}
 }
 
-// TestTheDoctorOfAFaultyConfiguration tells its faults, and the code is theirs.
+// TestTheDoctorOfAFaultyConfiguration checks that perch doctor prints each fault of the configuration, and that its
+// exit code is 2.
 func TestTheDoctorOfAFaultyConfiguration(t *testing.T) {
 	out := bare(t, "doctor --data "+t.TempDir()+" --config "+appliancetest.WriteConfig(t, "nmae: x\nadoption: maybe"), exitUsage)
 	if !strings.HasPrefix(out, "2 faults") || strings.Count(out, "FAIL  configuration  ") != 2 {
@@ -39,8 +40,8 @@ func TestWrongUse(t *testing.T) {
 	}
 }
 
-// TestLanguagesThatNobodyKnows are told with their cure; Japanese has its synthesizer
-// where none was chosen.
+// TestLanguagesThatNobodyKnows checks the warnings about languages without a recognizer, a synthesizer or phrases, and
+// that openjtalk is a default synthesizer for Japanese.
 func TestLanguagesThatNobodyKnows(t *testing.T) {
 	t.Parallel()
 	const deaf, dumb = "no recognizer supports", "no synthesizer speaks"
@@ -52,7 +53,7 @@ func TestLanguagesThatNobodyKnows(t *testing.T) {
 		{"language: ja\nbrains: [{kind: none}]\nspeech: {" + whisper + "}", "no faults", "language"},
 		{"language: [en, de]\nspeech: {" + whisper + "}", "no faults", "language"},
 		{"language: en, de", deaf + ` "de": sphinx supports only English`, dumb},
-		{"language: de\nbrains: [{kind: reflex}]", deaf + ` "de"`, dumb}, // it is accepted all the same
+		{"language: de\nbrains: [{kind: reflex}]", deaf + ` "de"`, dumb}, // the reflex brain has German sentences, but sphinx hears only English
 		{"language: it\nbrains: [{kind: none}]\nspeech: {" + whisper + "}", `what Perch says by itself is English where people speak "it"`, deaf},
 		{"language: it\nbrains: [{kind: reflex}]\nspeech: {" + whisper + "}",
 			`where people speak "it", and so are the sentences of the reflex brain; ` +
@@ -78,7 +79,8 @@ func TestLanguagesThatNobodyKnows(t *testing.T) {
 	}
 }
 
-// TestCheckConfigNamesWhatItSkips: the settings of the service, for a user who may not read them.
+// TestCheckConfigNamesWhatItSkips checks that check-config names the settings of the service that it did not check,
+// because the user may not read them.
 func TestCheckConfigNamesWhatItSkips(t *testing.T) {
 	service := &config.Account{}
 	for name, c := range map[string]struct {
@@ -100,7 +102,8 @@ func TestCheckConfigNamesWhatItSkips(t *testing.T) {
 	}
 }
 
-// TestSetSaysWhatNeedsARestart checks that a change is not reported as waiting because of earlier changes.
+// TestSetSaysWhatNeedsARestart checks that a change counts as waiting for a restart only if it needs one itself, not
+// because earlier changes need one.
 func TestSetSaysWhatNeedsARestart(t *testing.T) {
 	const restart = " takes effect after a restart: sudo systemctl restart perch"
 	const earlier = "\nearlier changes that take effect after a restart (sudo systemctl restart perch): "

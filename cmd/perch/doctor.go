@@ -94,9 +94,9 @@ func (s *settings) findings(ctx context.Context) ([]admin.Finding, error) {
 }
 
 // examine examines the installation that the flags in s name. data is the data directory to examine, or
-// "" for the service's; connect returns a client of the appliance that runs on it. The caller must close
-// the examination. If the configuration has faults, examine returns them as the error, too. If the
-// configuration cannot be read, the examination is nil.
+// "" for the service's; connect returns a client of the appliance that uses this directory. The caller must
+// close the examination. If the configuration has faults, examine returns the examination and, as the error,
+// the faults. If the configuration cannot be read, the examination is nil.
 func (s *settings) examine(ctx context.Context, data string, connect func(string) (doctor.APIClient, error)) (*doctor.Examination, error) {
 	loaded, err := s.load()
 	var faults config.Faults

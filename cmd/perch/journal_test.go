@@ -11,8 +11,8 @@ import (
 	"perch/must"
 )
 
-// TestJournal: systemd's journal is given priorities and no second time, and
-// anybody else what a person reads.
+// TestJournal checks that lines for systemd's journal have a priority and no time, and that other lines have a
+// time and a level.
 func TestJournal(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(logTo(&out, slog.LevelInfo, true)).With("robot", "a0b1c2d3e4f5")

@@ -32,7 +32,8 @@ func commandLine(t *testing.T, args ...string) (code int, out, errs string) {
 	return code, o.String(), e.String()
 }
 
-// bare runs a command line, which has to say all of says.
+// bare runs a command line and returns what it prints on both streams. The test fails unless the exit code is code
+// and the output contains each of says.
 func bare(t *testing.T, line string, code int, says ...string) string {
 	t.Helper()
 	got, out, errs := commandLine(t, strings.Fields(line)...)
@@ -48,7 +49,7 @@ func bare(t *testing.T, line string, code int, says ...string) string {
 	return out
 }
 
-// TestHelp: every command that is listed tells what it does.
+// TestHelp checks that the help of every listed command contains its short description.
 func TestHelp(t *testing.T) {
 	all := command.Visible(commands())
 	for _, group := range slices.Clone(all) {

@@ -70,8 +70,8 @@ func hasScreen() bool { return os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_
 const quietZone = 2
 
 // drawQR draws a QR code, whose rows consist of the digits 0 and 1 (dark). Each line of text shows two rows
-// of the code. drawQR sets dark on light as the colours, because a terminal's own colours may be the other
-// way round.
+// of the code. drawQR sets the colours black on white, because a terminal may show light text on a dark
+// background.
 func drawQR(rows []string) string {
 	isDark := func(x, y int) bool {
 		y, x = y-quietZone, x-quietZone

@@ -14,7 +14,7 @@ import (
 	"perch/must"
 )
 
-// answersWith serves one answer to every request, and returns its address.
+// answersWith starts a server that sends the same response to every request, and returns its URL.
 func answersWith(t *testing.T, status int, body any) string {
 	t.Helper()
 	text := must.Value(json.Marshal(body))(t)
@@ -26,8 +26,8 @@ func answersWith(t *testing.T, status int, body any) string {
 	return s.URL
 }
 
-// TestAnswersMoveNoTerminal: what a server answers is printed without what would be an
-// order to the terminal, whatever the command, also as JSON and as an error.
+// TestAnswersMoveNoTerminal checks that commands print responses of a server without control sequences for
+// terminals, also as JSON and in errors.
 func TestAnswersMoveNoTerminal(t *testing.T) {
 	const nasty = "\x1b]0;owned\x07\x1b[2J\u009b2J\u202e\r"
 	link := answersWith(t, http.StatusCreated, map[string]any{"urls": []string{"http://h/" + nasty + "#/in/X"}, "until": time.Now(),
@@ -50,15 +50,15 @@ func TestAnswersMoveNoTerminal(t *testing.T) {
 	}
 }
 
-// TestOpenOpensPagesAlone: of what a server answers, a browser is told to open an address
-// of HTTP and nothing else, which could be a file or a program of this machine.
+// TestOpenOpensPagesAlone checks that perch open passes xdg-open only http and https addresses of a server's response:
+// other addresses could open a file or start a program on this machine.
 func TestOpenOpensPagesAlone(t *testing.T) {
 	bin := t.TempDir()
 	opened := filepath.Join(bin, "opened")
 	must.Succeed(t, os.WriteFile(filepath.Join(bin, "xdg-open"), []byte("#!/bin/sh\nprintf '%s' \"$1\" >"+opened+"\n"), 0o700))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	t.Setenv("DISPLAY", ":0")
-	terminal, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0) // a device, as a terminal is
+	terminal, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0) // a character device, like a terminal
 	must.Succeed(t, err)
 	defer terminal.Close()
 	for link, want := range map[string]string{
@@ -83,7 +83,8 @@ func TestOpenOpensPagesAlone(t *testing.T) {
 	}
 }
 
-// TestAQRCodeIsDrawn with its margin: each character is two modules, one above the other.
+// TestAQRCodeIsDrawn checks the modules and the margin of a drawn code. Each character shows two modules, one above
+// the other.
 func TestAQRCodeIsDrawn(t *testing.T) {
 	rows := []string{"101", "010", "110"}
 	var got [][]byte

@@ -12,7 +12,7 @@ import (
 	"perch/must"
 )
 
-// pagesOf are the pages that match, by their names.
+// pagesOf returns the text of the files that match the patterns; key: path in the repository.
 func pagesOf(t *testing.T, patterns ...string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -29,8 +29,8 @@ func pagesOf(t *testing.T, patterns ...string) map[string]string {
 	return all
 }
 
-// TestConfigurationsOfPages: check-config finds no fault in what the pages by
-// task say to put into the configuration. The files that they name are there.
+// TestConfigurationsOfPages checks that check-config finds no fault in the configurations in docs/how-to. The test
+// creates the files that they name.
 func TestConfigurationsOfPages(t *testing.T) {
 	fenced := regexp.MustCompile("(?ms)^( *)```(yaml|markdown)\n(.*?)^ *```$")
 	named := regexp.MustCompile(`/etc/perch/[a-z/.-]+`)
@@ -45,7 +45,7 @@ func TestConfigurationsOfPages(t *testing.T) {
 				files["/etc/perch/persona.md"] = text
 				continue
 			}
-			if !strings.Contains(text, "action: ") { // else it is Home Assistant's
+			if !strings.Contains(text, "action: ") { // an automation of Home Assistant has this key
 				configurations = append(configurations, text)
 			}
 		}
@@ -70,7 +70,7 @@ func TestConfigurationsOfPages(t *testing.T) {
 	}
 }
 
-// TestCommandsOfPages: the pages show commands and options that perch has.
+// TestCommandsOfPages checks that perch has the commands and options that the pages show.
 func TestCommandsOfPages(t *testing.T) {
 	commandtest.CheckPages(t, commands(), "../..", 15)
 }

@@ -26,8 +26,8 @@ func (s *settings) register(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// flags returns the flags --config and --data, each after a space, with which another command finds the same
-// appliance.
+// flags returns those of the flags --config and --data that are set, each after a space. With them another
+// command finds the same appliance.
 func (s *settings) flags() (flags string) {
 	if s.config != "" {
 		flags += " --config " + config.ShellWord(s.config)
@@ -62,7 +62,7 @@ func (s *settings) apply(c *config.Config) {
 	}
 }
 
-// overlay returns the overlay, which shows and changes the configuration that the flags name.
+// overlay returns the overlay (settings.yaml in the data directory) of the configuration that the flags name.
 func (s *settings) overlay() *config.Overlay {
 	fixed := map[string]string{}
 	for flag, isSet := range map[string]bool{"listen": len(s.listen) > 0, "local": len(s.local) > 0, "log-level": s.level != ""} {

@@ -7,8 +7,7 @@ import (
 	"perch/command/commandtest"
 )
 
-// TestBashCompletes, robots by their ids and names among them. The earlier
-// spellings are completed, too, but not listed.
+// TestBashCompletes checks the completion of commands, options, values, and IDs and names of robots.
 func TestBashCompletes(t *testing.T) {
 	bin := t.TempDir()
 	commandtest.WriteProgram(t, bin, "perch", `if [ "$2" = list ]; then

@@ -9,7 +9,8 @@ import (
 	"perch/device"
 )
 
-// TestTitlesAndColourOnATerminalOnly: titles and colour are for a terminal alone.
+// TestTitlesAndColourOnATerminalOnly checks that column titles are printed only on a terminal, and colours only on a
+// terminal that supports them.
 func TestTitlesAndColourOnATerminalOnly(t *testing.T) {
 	list := robotList{Robots: []deviceLine{{ID: "a0b1c2d3e4f5", Board: "m5stack-stack-chan", Firmware: "2.2.4", Address: "192.168.1.20",
 		Settings: device.Settings{Name: "kitchen"}, LastSeen: time.Date(2026, 11, 22, 12, 0, 0, 0, time.Local), Adopted: true}}}

@@ -1,5 +1,5 @@
-// Package models keeps the models of perch-speech: what can be downloaded, what is in the folder of models, and
-// how a file of a model gets there. It runs no model.
+// Package models manages the models of perch-speech: the catalogue of models that can be downloaded, their download, and
+// the folder of models that are on this machine. It does not run models.
 package models
 
 import "slices"
@@ -37,7 +37,7 @@ func (m Model) Size() (size int64) {
 	return size
 }
 
-// Catalogue returns the models that can be downloaded. All but en_GB-alan-medium were run with the version of
+// Catalogue returns the models that can be downloaded. All but en_GB-alan-medium were tried with the version of
 // sherpa-onnx that Perch uses.
 func Catalogue() []Model {
 	return []Model{
@@ -74,11 +74,12 @@ func moonshineBase() Model {
 	}}
 }
 
-// piper returns a voice of Piper of medium quality; these have the same size. path is its folder among Piper's voices.
+// piper returns a Piper voice of medium quality; the files of all such voices have the same size. path is the folder of the
+// voice in Piper's repository of voices.
 func piper(name, language, path, licence, source, voiceSum string, settingsSize int64, settingsSum string) Model {
 	at := "https://huggingface.co/rhasspy/piper-voices/resolve/v1.0.0/" + path + "/" + name
 	return Model{name, Speaks, language, licence, source, []File{
-		{name + settingsEnd, at + settingsEnd, settingsSize, settingsSum}, // before the voice, which is changed by it
+		{name + settingsEnd, at + settingsEnd, settingsSize, settingsSum}, // before the voice, because finish needs the settings for the voice
 		{name + voiceEnd, at + voiceEnd, 63201294, voiceSum},
 	}}
 }

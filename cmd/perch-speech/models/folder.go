@@ -23,7 +23,7 @@ type Installed struct {
 	Language string `json:"language"` // BCP 47 tag; empty for Detects
 	Dir      string `json:"dir"`
 
-	voice string // path of a Piper voice without its extension; empty for other models
+	voice string // path of a Piper voice without the extension .onnx; empty for other models
 }
 
 // List returns the complete models in the folder in the order of their names. A folder that does not exist has no models.
@@ -62,7 +62,7 @@ func (f Folder) recognize(name string) (m Installed, ok bool) {
 		m.Job = Detects
 		return m, true
 	}
-	voices, _ := filepath.Glob(filepath.Join(dir, "*"+settingsEnd)) // fails only for a bad pattern
+	voices, _ := filepath.Glob(filepath.Join(dir, "*"+settingsEnd)) // Glob fails only for a bad pattern
 	if len(voices) != 1 {
 		return m, false
 	}
@@ -80,13 +80,14 @@ func exists(dir, name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Remove removes a model with its folder.
+// Remove removes a model with its folder. It returns an error if List does not contain the model and the catalogue does not
+// either.
 func (f Folder) Remove(name string) error {
 	list, err := f.List()
 	if err != nil {
 		return err
 	}
-	_, inCatalogue := Find(name) // also when it is incomplete
+	_, inCatalogue := Find(name) // such a model may be incomplete, and then List does not contain it
 	if !inCatalogue && !slices.ContainsFunc(list, func(m Installed) bool { return m.Name == name }) {
 		return fmt.Errorf("there is no model %q in %s; perch-speech models list shows those that are there", name, f)
 	}
@@ -108,8 +109,8 @@ func (m Installed) Verify() error {
 	return nil
 }
 
-// sumOf returns the SHA-256 of the first size bytes of a file, in hexadecimal digits. What follows them was appended by
-// appendMetadata.
+// sumOf returns the SHA-256 of the first size bytes of a file, in hexadecimal digits. Any bytes after them are metadata that
+// finish or appendMetadata has appended.
 func sumOf(path string, size int64) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -128,19 +129,19 @@ type Recognizer struct{ Encoder, Decoder, Tokens string }
 
 // Voice is a Piper voice that is ready to be loaded.
 type Voice struct {
-	Model, Tokens string // paths
-	Rate          int    // Hz
-	Noise, NoiseW float32
-	Length        float32 // a longer length is slower speech
+	Model, Tokens string  // paths
+	Rate          int     // Hz
+	Noise, NoiseW float32 // the settings noise_scale and noise_w
+	Length        float32 // the setting length_scale; speech is slower if it is greater
 }
 
-// Recognizer prepares the files of a model that hears.
+// Recognizer prepares the files of a model that hears, and returns their paths.
 func (m Installed) Recognizer() (Recognizer, error) {
 	in := func(name string) string { return filepath.Join(m.Dir, name) }
 	return Recognizer{in(encoderFile), in(decoderFile), in(tokensFile)}, prepareMoonshine(m.Dir)
 }
 
-// Voice prepares the files of a model that speaks.
+// Voice prepares the files of a model that speaks, and returns their paths and the settings of the voice.
 func (m Installed) Voice() (Voice, error) {
 	s, err := preparePiper(m.voice)
 	return Voice{m.voice + voiceEnd, filepath.Join(m.Dir, tokensFile), s.Audio.Rate, s.Inference.Noise, s.Inference.NoiseW, s.Inference.Length}, err

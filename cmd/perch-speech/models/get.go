@@ -20,23 +20,23 @@ import (
 const (
 	spareSpace  = 100 << 20        // bytes of the disk that a download leaves free
 	maxSilence  = 30 * time.Second // how long a server may send nothing
-	maxResumes  = 5                // how often a download that was cut off is continued
-	resumePause = time.Second
-	maxLinkedTo = 10 // redirections
+	maxResumes  = 5                // how often one call of Get continues a download that was cut off
+	resumePause = time.Second      // time before a download is continued
+	maxLinkedTo = 10               // maximum number of redirections
 )
 
 // Getter downloads models.
 type Getter struct {
 	Folder    Folder
 	Transport http.RoundTripper // uses the proxy of the environment
-	// Progress is called before each file that is downloaded, with its name, and returns a writer that is given as many bytes as
-	// were received, and a function that is called at the end of the file. at is the number of bytes that are there already.
+	// Progress is called when the download of the file f begins or is continued. at is the number of bytes that are there
+	// already. Progress returns a writer that receives all downloaded bytes, and a function that is called at the end.
 	Progress func(f File, at int64) (received io.Writer, done func())
 	pause    time.Duration // before a download is continued; resumePause if 0
 }
 
 // Get downloads the files of a model that are not in the folder yet, and continues downloads that were cut off. It puts a file in
-// its place only if the file is the one of the catalogue.
+// its place only if the file has the SHA-256 in the catalogue. It returns an error if the disk has not enough free space.
 func (g Getter) Get(ctx context.Context, m Model) error {
 	dir := filepath.Join(string(g.Folder), m.Name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -79,7 +79,7 @@ func sizeOf(path string) int64 {
 	return info.Size()
 }
 
-// getFile downloads a file, or the rest of it.
+// getFile downloads a file, or the rest of it, into a file that ends in partEnd, and renames that file when it is complete.
 func (g Getter) getFile(ctx context.Context, dir string, f File) error {
 	path := filepath.Join(dir, f.Name)
 	part, err := os.OpenFile(path+partEnd, os.O_RDWR|os.O_CREATE, fileMode)
@@ -116,7 +116,8 @@ func (g Getter) getFile(ctx context.Context, dir string, f File) error {
 	return errors.Join(os.Rename(path+partEnd, path), store.SyncDirectory(dir))
 }
 
-// finish appends the metadata to a Piper voice, whose settings are there already, so that it need not be copied later.
+// finish appends the metadata to the downloaded file of a Piper voice, so that preparePiper need not copy the voice later. The
+// settings of the voice have been downloaded before. finish does nothing for other files.
 func finish(part *os.File, path string, f File) error {
 	voice, isVoice := strings.CutSuffix(path, voiceEnd)
 	if !isVoice || f.Name == detectorFile {
@@ -140,7 +141,8 @@ func (e *cutOffError) Error() string {
 // Unwrap returns the cause.
 func (e *cutOffError) Unwrap() error { return e.cause }
 
-// receive downloads what is missing at the end of part.
+// receive downloads the bytes that are missing at the end of part. If the download can be continued, the error is a
+// *cutOffError.
 func (g Getter) receive(ctx context.Context, part *os.File, f File) error {
 	at := min(sizeOf(part.Name()), f.Size)
 	if err := part.Truncate(at); err != nil || at == f.Size {
@@ -178,7 +180,7 @@ func (g Getter) receive(ctx context.Context, part *os.File, f File) error {
 	return nil
 }
 
-// fileAt writes to a file from an offset on.
+// fileAt is a writer that writes to a file, beginning at the offset at.
 type fileAt struct {
 	f  *os.File
 	at int64
@@ -191,7 +193,7 @@ func (w *fileAt) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// poke is a writer that calls a function.
+// poke is a writer that discards the data. Each Write calls the function.
 type poke func()
 
 // Write implements io.Writer.
@@ -200,7 +202,7 @@ func (p poke) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// ask requests a file from an offset on. The response has the file from there, or the whole file.
+// ask requests the bytes of a file from the offset at on. The response has these bytes (status 206) or the whole file (200).
 func (g Getter) ask(ctx context.Context, f File, at int64) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL, nil)
 	if err != nil {

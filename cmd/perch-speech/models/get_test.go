@@ -76,7 +76,7 @@ func TestGetContinuesWhatWasCutOff(t *testing.T) {
 		if len(ranges) == 1 {
 			w.Header().Set("Content-Length", fmt.Sprint(len(content)))
 			_, _ = w.Write(content[:70_000])
-			return // which closes the connection
+			return // the server closes the connection, because the body is shorter than Content-Length
 		}
 		whole(w, r)
 	}))

@@ -29,7 +29,7 @@ const (
 	partEnd  = ".part" // a file that is not complete
 	fileMode = 0o644
 
-	tokensFile = "tokens.txt" // the symbols of a model, which sherpa-onnx reads; written by prepare
+	tokensFile = "tokens.txt" // the symbols of a model, which sherpa-onnx reads; written by writeTokens
 )
 
 // settings is the part of a Piper voice's settings that is used here.
@@ -73,8 +73,8 @@ func readSettings(path string) (s settings, err error) {
 	return s, nil
 }
 
-// metadata returns what sherpa-onnx wants to find in the file of a Piper voice. Appended to an ONNX file, which is a
-// Protocol Buffers message, it becomes part of the message: field 14 of ModelProto, metadata_props.
+// metadata returns the metadata that sherpa-onnx requires in the file of a Piper voice. When these bytes are appended to an
+// ONNX file, which is a Protocol Buffers message, they become part of the message: field 14 of ModelProto, metadata_props.
 func (s settings) metadata() (b []byte) {
 	text := func(b []byte, field byte, text string) []byte {
 		b = append(b, field<<3|2)
@@ -88,7 +88,7 @@ func (s settings) metadata() (b []byte) {
 	return b
 }
 
-// tokens returns the text of tokensFile.
+// tokens returns the text of tokensFile: a line for each symbol, with its first ID.
 func (s settings) tokens() []byte {
 	var lines []string
 	for symbol, ids := range s.Phonemes {
@@ -112,8 +112,8 @@ func preparePiper(path string) (settings, error) {
 	return s, writeTokens(filepath.Dir(path), s.tokens())
 }
 
-// appendMetadata appends metadata to a file that does not end with it. It replaces the file, so that the file is never
-// incomplete.
+// appendMetadata appends metadata to a file, unless the file ends with it already. It writes a new file and renames it, so
+// that the file at path is always complete.
 func appendMetadata(path string, metadata []byte) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -134,7 +134,7 @@ func appendMetadata(path string, metadata []byte) error {
 	return os.Rename(path+partEnd, path)
 }
 
-// endsWith reports whether a file ends with these bytes. Afterwards the file is read from its beginning.
+// endsWith reports whether a file ends with these bytes. It does not change the offset of f.
 func endsWith(f *os.File, end []byte) (bool, error) {
 	info, err := f.Stat()
 	if err != nil || info.Size() < int64(len(end)) {
@@ -159,8 +159,9 @@ func prepareMoonshine(dir string) error {
 	return writeTokens(dir, text)
 }
 
-// moonshineTokens returns the text of tokensFile for Moonshine's tokenizer.bin: each symbol after its length, which has one
-// byte below 128, and else two bytes: the length modulo 128, plus 128, and the length divided by 128.
+// moonshineTokens returns the text of tokensFile for b, the content of Moonshine's tokenizer.bin. In b, each symbol follows its
+// length in bytes. A length below 128 is one byte. Another length is two bytes: the length modulo 128, plus 128, and the length
+// divided by 128.
 func moonshineTokens(b []byte) ([]byte, error) {
 	var text []byte
 	for id := 0; len(b) > 0; id++ {
@@ -179,7 +180,8 @@ func moonshineTokens(b []byte) ([]byte, error) {
 	return text, nil
 }
 
-// writeTokens writes tokensFile, unless it has this text. Everybody can read it, because root gets models for a service.
+// writeTokens writes tokensFile, unless it has this text. All users can read the file, because root downloads models for a
+// service that has another user.
 func writeTokens(dir string, text []byte) error {
 	path := filepath.Join(dir, tokensFile)
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
@@ -191,7 +193,7 @@ func writeTokens(dir string, text []byte) error {
 	return os.Rename(path+partEnd, path)
 }
 
-// readSmall reads a file of at most size bytes.
+// readSmall reads a file. It returns an error if the file has more than size bytes.
 func readSmall(path string, size int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
