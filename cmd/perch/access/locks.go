@@ -30,8 +30,8 @@ type Locks struct {
 	hosts   httpserver.Hosts
 	origins httpserver.Origins
 	refused *httpserver.Pace // limits the rate of refused requests, and of requests for the page before the login
-	bridge  *httpserver.Key
-	skins   *httpserver.Key
+	bridge  *httpserver.Key  // checks the key of the bridge API
+	skins   *httpserver.Key  // checks the key of skins, which are programs that show the agent
 }
 
 // NewLocks returns the locks that a configuration describes. At the first start it creates the
@@ -64,7 +64,7 @@ func NewLocks(c *config.Config, data string, log *slog.Logger) (*Locks, error) {
 }
 
 // Keys holds the access keys that the configuration sets and Apply can replace: one for the
-// bridge API, one for skins (programs that show the agent).
+// bridge API, one for skins.
 type Keys struct{ bridge, skins string }
 
 // ReadKeys reads the access keys from a configuration and from the files that it names.

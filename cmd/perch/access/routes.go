@@ -87,8 +87,8 @@ func mountAll(r gin.IRouter, mounts ...Mount) {
 
 // network mounts the routes of an address on the owner's network. If robots connect to the address,
 // lingering lets them close their connections before the server does. Otherwise lingering is nil,
-// and the robots' routes serve only the simulated robot on the owner's page: robots do not
-// connect over TLS, because they cannot check a self-signed certificate.
+// and the robots' routes serve only the simulated robot on the owner's page; without the page they are
+// not mounted. Robots do not connect over TLS, because they cannot check a self-signed certificate.
 func (r routes) network(e *gin.Engine, lingering *httpserver.Lingering) {
 	l, p := r.locks, r.parts
 	owner, skins, viewers := l.refused.OnRefusal(l.Owner.Check), l.refused.OnRefusal(l.skins.Check), l.refused.OnRefusal(l.Owner.Or(l.skins))

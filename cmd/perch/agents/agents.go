@@ -176,7 +176,7 @@ func (a *Agents) Close() {
 }
 
 // Phrase returns one of the appliance's fixed sentences in the language of tag (BCP 47), or in the
-// household's language if tag is empty.
+// first configured language if tag is empty. name is the name of the sentence, such as "cut_off".
 func (a *Agents) Phrase(tag, name string) string { return a.Engines.Engines().Phrase(tag, name) }
 
 // PhraseFor returns one of the appliance's fixed sentences in a robot's language.

@@ -22,7 +22,7 @@ import (
 	"perch/store"
 )
 
-// house is an authority whose names and clock a test sets.
+// house is an authority with names and a clock that a test can change.
 type house struct {
 	*Authority
 	data  string
@@ -37,7 +37,7 @@ func open(t *testing.T, names ...string) *house {
 	return h
 }
 
-// reopen opens it as the next run of the appliance does.
+// reopen replaces the Authority by a new one that reads the same files, as after a restart of the appliance.
 func (h *house) reopen(t *testing.T) {
 	t.Helper()
 	h.Authority = New(Options{Data: h.data, Name: "Perch 1a2b3c4d", Names: func() []string { return h.names },
@@ -45,13 +45,13 @@ func (h *house) reopen(t *testing.T) {
 	must.Succeed(t, h.Open())
 }
 
-// served returns the certificate that clients get.
+// served returns the certificate that a TLS client receives.
 func (h *house) served(t *testing.T) *x509.Certificate {
 	t.Helper()
 	return must.Value(h.GetCertificate(&tls.ClientHelloInfo{ServerName: "example.com"}))(t).Leaf
 }
 
-// verify returns Go's opinion on a certificate for a name, where the authority is trusted.
+// verify returns the error of package x509 for a certificate and a host name, if only the authority is trusted.
 func (h *house) verify(c *x509.Certificate, name string) error {
 	roots := x509.NewCertPool()
 	roots.AddCert(h.Certificate())
@@ -59,7 +59,8 @@ func (h *house) verify(c *x509.Certificate, name string) error {
 	return err
 }
 
-// openssl returns the opinion of openssl.
+// openssl verifies a certificate with openssl verify, and returns the output and the error of the command. option is
+// -verify_hostname or -verify_ip, and name its argument.
 func (h *house) openssl(t *testing.T, c *x509.Certificate, option, name string) (string, error) {
 	t.Helper()
 	path, err := exec.LookPath("openssl")
@@ -76,7 +77,8 @@ func (h *house) openssl(t *testing.T, c *x509.Certificate, option, name string) 
 	return string(text), err
 }
 
-// TestCertificate: it is good for the house's names and private addresses, by Go and by openssl, and its key is nobody else's.
+// TestCertificate checks with package x509 and with openssl that the certificate is valid for .local names and private
+// addresses only, and that only the owner of the files can read the keys.
 func TestCertificate(t *testing.T) {
 	h := open(t, "perch.local", "192.168.1.5", "perch.local", "8.8.8.8", "perch.example", "fe80::1")
 	c := h.served(t)
@@ -108,7 +110,7 @@ func TestCertificate(t *testing.T) {
 	}
 }
 
-// TestConstraints: with the key of the authority, nobody makes a certificate for what is not in the house.
+// TestConstraints checks that a certificate for another name is invalid even if the authority has signed it.
 func TestConstraints(t *testing.T) {
 	h := open(t, "perch.local")
 	for name, option := range map[string]string{"www.example.com": "-verify_hostname", "8.8.8.8": "-verify_ip", "localhost": "-verify_hostname"} {
@@ -124,7 +126,7 @@ func TestConstraints(t *testing.T) {
 	}
 }
 
-// TestRenewal: a certificate is renewed before it expires, and the authority stays until it does.
+// TestRenewal checks that the certificate and the authority are renewed 30 days before they expire, and not earlier.
 func TestRenewal(t *testing.T) {
 	h := open(t, "perch.local")
 	first, ca := h.served(t), h.Certificate()
@@ -151,7 +153,8 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// TestAnotherAddress: there is a certificate for it under the same authority, at most one a minute.
+// TestAnotherAddress checks that a new address of this machine leads to a new certificate of the same authority, at most one
+// per minute.
 func TestAnotherAddress(t *testing.T) {
 	h := open(t, "perch.local", "192.168.1.5")
 	ca, first := h.Certificate(), h.served(t)
@@ -174,7 +177,8 @@ func TestAnotherAddress(t *testing.T) {
 	}
 }
 
-// TestDamagedFiles: a file that cannot be used is not replaced, because devices trust what it held.
+// TestDamagedFiles checks that a damaged file of the authority is an error and is not replaced: devices trust the authority
+// that was in the file.
 func TestDamagedFiles(t *testing.T) {
 	h := open(t, "perch.local")
 	path := filepath.Join(h.data, authorityFile)
@@ -191,7 +195,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// TestProfile: an iPhone finds the authority in it.
+// TestProfile checks that a profile contains the authority and its fingerprint, and is the same at each call.
 func TestProfile(t *testing.T) {
 	h := open(t, "perch.local")
 	c := h.Certificate()

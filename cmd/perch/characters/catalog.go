@@ -48,7 +48,8 @@ func (k Catalog) List() []admin.Character {
 }
 
 // Names returns the sorted IDs of all characters except the household's character. It loads them if
-// necessary, and leaves out characters that cannot be read.
+// necessary, and leaves out characters that cannot be read. It reads at most MaxFiles entries of each
+// directory.
 func (k *Characters) Names() []string {
 	names := map[string]bool{}
 	for _, c := range k.configured().config.Characters {
@@ -94,8 +95,8 @@ func (k Catalog) describe(char character) admin.Character {
 	return shown
 }
 
-// Import stores the character of a manifest under an ID, or under its name if id is empty. data is
-// a manifest that refers to no other files.
+// Import stores the character of a manifest under an ID, or under an ID derived from its name if id is
+// empty. It replaces an imported character with this ID. data is a manifest that refers to no other files.
 func (k Catalog) Import(id string, data []byte) (admin.Character, error) {
 	m, err := manifest.Parse(data, manifest.Alone)
 	if err != nil {
@@ -121,7 +122,8 @@ func (k Catalog) Import(id string, data []byte) (admin.Character, error) {
 	return k.describe(char), nil
 }
 
-// Export returns the manifest of a character, with all referenced files included.
+// Export returns the manifest of a character, with all referenced files included. For a character that was
+// not made from a manifest, it makes one.
 func (k Catalog) Export(id string) ([]byte, error) {
 	char, err := k.byID(id)
 	if err != nil {
@@ -136,7 +138,8 @@ func (k Catalog) Export(id string) ([]byte, error) {
 	return m.Export()
 }
 
-// Remove removes an imported character and its passport.
+// Remove removes an imported character and its passport. For any other character, and for a character in
+// use, it returns an error.
 func (k Catalog) Remove(id string) error {
 	if id == agent.DefaultCharacter || id == "perch" {
 		return errInUse("default is the household's character and cannot be removed; persona in the configuration changes it")

@@ -1,7 +1,8 @@
 // Package characters holds the characters of robots and of conversations with skins (programs that
 // show the agent). A character has a persona, a brain, a voice and a language. The package reads
 // characters from the configuration, from imported manifests and from persona files in the data
-// directory.
+// directory. The household's character is the default, which the keys persona, language and speech of
+// the configuration describe. Robots and skins have it unless they choose another.
 package characters
 
 import (
@@ -71,10 +72,10 @@ type character struct {
 
 // Values of admin.Character.From.
 const (
-	fromHousehold = "household"
-	fromFile      = "configuration"
-	fromImport    = "import"
-	fromPersonas  = "persona"
+	fromHousehold = "household"     // the household's character
+	fromFile      = "configuration" // the configuration file or a file that it names
+	fromImport    = "import"        // a manifest in ImportDir
+	fromPersonas  = "persona"       // a file in PersonaDir
 )
 
 // Limits of characters.
@@ -89,8 +90,9 @@ const (
 )
 
 // New reads the characters that a configuration and the robots' settings name. It logs each
-// character that cannot be read; the household's character takes its place. The result has no effect
-// until it is passed to Replace.
+// character that cannot be read; the household's character takes its place. New returns an error if a
+// persona file that the configuration names cannot be read. The result has no effect until it is passed
+// to Replace.
 func New(c *config.Config, robots *device.Registry, data string, log *slog.Logger) (*Characters, error) {
 	speech, err := config.Speech(c)
 	if err != nil {
@@ -287,7 +289,7 @@ func (k *Characters) rename(id, name string) {
 	k.names[id] = name
 }
 
-// named returns a character with the name that its passport gives.
+// named returns a character with the name in its passport, if the passport has one. It sets ownName.
 func (k *Characters) named(char character) character {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -427,9 +429,9 @@ func (k *Characters) Exists(name string) bool {
 	return loaded || k.load(name) == nil
 }
 
-// Play makes a skin's turn speak as a character, and records that the skin's session uses it. An empty
-// name stands for the household's character. The skin's system message is added after the character's
-// text.
+// Play makes a skin's turn speak as a character, and records that the skin's session uses the character.
+// For a name that is empty or not loaded, it uses the household's character. The skin's system message is
+// added after the character's text.
 func (k *Characters) Play(t *agent.Turn, name, system string) {
 	char, loaded := k.lookup(name)
 	if !loaded {

@@ -53,7 +53,8 @@ func (p *Passports) Passport(id string) (map[string]any, error) {
 	return written.Shown(own), nil
 }
 
-// Change stores the fields of body, a JSON object, and returns the complete passport.
+// Change stores the fields of body, a JSON object, and returns the complete passport. For an invalid body
+// it returns the error of [passport.Passport.Change].
 func (p *Passports) Change(id string, body []byte) (map[string]any, error) {
 	own, err := p.own(id)
 	if err != nil {
@@ -85,7 +86,7 @@ func (p *Passports) remove(id string) error {
 	return p.table.Delete(id)
 }
 
-// own returns the passport's fields from the character's manifest.
+// own returns the values that the passport of a character has without the owner's changes.
 func (p *Passports) own(id string) (passport.Own, error) {
 	c, err := p.characters.byID(id)
 	if err != nil {
