@@ -19,9 +19,9 @@ import (
 // The alternatives were rejected. A subreaper would find the processes by their parents,
 // but would have to wait for the orphans of all other children too. A control group would
 // find all of them, but needs permissions that a service does not have by default. With the
-// variable, a process is not found if it has left the group, has cleared its environment and is not
-// a descendant of the program when Terminate stops the program. Such a process runs until the
-// service is stopped.
+// variable, a process that has left the group and has cleared its environment is not found, unless
+// the package stops the program while the process is a descendant of it. A process that is not found
+// runs until the service is stopped.
 const markName = "STARTED_BY_PERCH"
 
 // Limits of killMarked.

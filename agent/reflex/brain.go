@@ -37,8 +37,8 @@ type Brain struct {
 
 // New returns a brain with these books; at least one is required, and the first is used for
 // turns without a language. name is the robot's name in answers to turns without a persona's name.
-// If t is nil, the brain answers that it has nothing to do that with; if s is nil, it does not
-// perform skills.
+// If t is nil, the brain answers sentences about timers with the phrase "no_tool"; if s is nil, it
+// does not perform skills.
 func New(books []*Book, name string, m *agent.Memory, t timers, s skills) *Brain {
 	return &Brain{books: books, name: name, memory: m, timers: t, skills: s}
 }

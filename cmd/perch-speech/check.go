@@ -72,8 +72,8 @@ It prints how many words in a hundred were wrong, and how long a second of sound
 	})
 }
 
-// check lets every voice in the list speak and every recognizer of its language write, and prints the results. address is the
-// URL of the Wyoming server that runs the models. check continues after an error, and returns all errors.
+// check lets every voice in the list speak and every recognizer of its language write, and prints the results. address
+// is the URL of the Wyoming server that runs the models. check continues after an error, and returns all errors.
 func check(ctx context.Context, address string, list []models.Installed, out io.Writer) (failed error) {
 	heard := map[string]bool{}
 	for _, m := range list {
@@ -104,8 +104,8 @@ func check(ctx context.Context, address string, list []models.Installed, out io.
 	return failed
 }
 
-// synthesize returns the sound of each sentence, spoken by a voice, in samples at voice.SpeakerRate. took is the time for all
-// sentences, without the time to load the voice.
+// synthesize returns the sound of each sentence, spoken by a voice, in samples at voice.SpeakerRate. took is the time
+// for all sentences, without the time to load the voice.
 func synthesize(ctx context.Context, address string, m models.Installed) (said [][]int16, took time.Duration, err error) {
 	engine, err := wyoming.New(wyoming.Options{Address: address, Voice: m.Name, AnswerWithin: checkTimeout})
 	if err != nil {
@@ -132,8 +132,8 @@ func synthesize(ctx context.Context, address string, m models.Installed) (said [
 	return said, time.Since(began), nil
 }
 
-// write lets the recognizer r write the sounds in said, which the voice speaker has spoken, and prints the number of wrong words
-// and the time.
+// write lets the recognizer r write the sounds in said, which the voice speaker has spoken, and prints the number of
+// wrong words and the time.
 func write(ctx context.Context, address string, r, speaker models.Installed, said [][]int16, out io.Writer) error {
 	engine, err := wyoming.New(wyoming.Options{Address: address, Model: r.Name, AnswerWithin: checkTimeout})
 	if err != nil {

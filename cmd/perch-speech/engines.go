@@ -40,8 +40,8 @@ func enginesCommand() *cobra.Command {
 	return flags.registerThreads(c)
 }
 
-// serveEngines serves the models in the folder, except those named in without, until ctx ends. It serves at once, and loads the
-// models in the background. loading is described at loader.
+// serveEngines serves the models in the folder, except those named in without, until ctx ends. It serves at once, and
+// loads the models in the background. loading is described at loader.
 func serveEngines(ctx context.Context, flags modelFlags, without []string, l net.Listener, loading io.Writer, log *slog.Logger) error {
 	list, err := flags.models().List()
 	if err != nil {
@@ -146,8 +146,8 @@ func (l *loader) synthesizer(m models.Installed) (s *sherpa.Synthesizer, err err
 	return s, err
 }
 
-// load calls do, which loads a model, and reports the model to the supervisor. The error for a model that cannot be loaded wraps
-// voice.ErrUnavailable.
+// load calls do, which loads a model, and reports the model to the supervisor. The error for a model that cannot be
+// loaded wraps voice.ErrUnavailable.
 func (l *loader) load(m models.Installed, do func() error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -39,8 +39,8 @@ func (f *modelFlags) models() models.Folder {
 	return models.Folder(f.folder)
 }
 
-// defaultFolder returns the folder of models: of this service if systemd runs it, and otherwise of the service's default for root
-// and of the home directory for other users.
+// defaultFolder returns the default folder of models. It is in the state directory if systemd runs this program as a
+// service, in /var/lib/perch-speech for root, and otherwise in the user's home directory.
 func defaultFolder() string {
 	if state := os.Getenv("STATE_DIRECTORY"); state != "" {
 		return filepath.Join(state, "models")

@@ -1,6 +1,6 @@
-// Command perch-speech recognizes and synthesizes speech on this machine with neural models. It is a server of the Wyoming
-// protocol for Perch, Home Assistant and other clients: perch-speech serve runs it. The commands under perch-speech models
-// list, download, check and remove models.
+// Command perch-speech recognizes and synthesizes speech on this machine with neural models. It is a server of the
+// Wyoming protocol for Perch, Home Assistant and other clients: perch-speech serve runs it. The commands under
+// perch-speech models list, download, check and remove models.
 package main
 
 import (

@@ -123,7 +123,8 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-// describe returns the data of the response to a describe event. While the engines are being started, it waits for them.
+// describe returns the data of the response to a describe event. While the engines are being started, it waits for
+// them.
 func describe(t *testing.T, address string) (string, error) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -156,8 +157,8 @@ func children(t *testing.T) (pids []int) {
 	return pids
 }
 
-// TestBrokenModelsAreLeftOut checks that a model that ends the engines is left out at their next start, and that the supervisor
-// ends when no model is left.
+// TestBrokenModelsAreLeftOut checks that a model that ends the engines is left out at their next start, and that the
+// supervisor ends when no model is left.
 func TestBrokenModelsAreLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	writeBrokenModel(t, dir, "broken-en")
@@ -178,7 +179,7 @@ func TestKilledEnginesAreStartedAgain(t *testing.T) {
 	// This voice cannot be loaded, but does not end the process.
 	writeModel(t, dir, "anna", map[string]string{"de_DE-anna-low.onnx": "", "de_DE-anna-low.onnx.json": "no settings"})
 	address, log, _ := start(t, dir)
-	// The first engines process tries both models; the following ones try only anna. Each attempt logs an error.
+	// Each process of the engines logs an error for anna. The first one then ends, because it loads broken-en, too.
 	for engines := 2; engines <= 4; engines++ {
 		for strings.Count(log.String(), "a model cannot be loaded") < engines {
 			runtime.Gosched()
@@ -195,7 +196,8 @@ func TestKilledEnginesAreStartedAgain(t *testing.T) {
 	}
 }
 
-// TestOnlyThisMachineIsServedByDefault checks that the default address is a loopback address, because the protocol has no password.
+// TestOnlyThisMachineIsServedByDefault checks that the default address is a loopback address, because the protocol has
+// no password.
 func TestOnlyThisMachineIsServedByDefault(t *testing.T) {
 	address, err := netip.ParseAddrPort(serveCommand().Flag("listen").DefValue)
 	if err != nil || !address.Addr().IsLoopback() {

@@ -80,8 +80,8 @@ A running perch-speech serve uses new models after a restart.`,
 	})
 }
 
-// didYouMean returns the end of an error about an unknown model: a similar name in the catalogue, or else the command that lists
-// the names.
+// didYouMean returns the end of an error about an unknown model: a similar name in the catalogue, or else the command
+// that lists the names.
 func didYouMean(name string) string {
 	var names []string
 	for _, m := range models.Catalogue() {

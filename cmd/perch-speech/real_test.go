@@ -17,8 +17,8 @@ import (
 	"perch/voice/wyoming"
 )
 
-// TestRealModels lets a voice speak a sentence and a recognizer write it, through Perch's Wyoming client, and kills the engines
-// during an utterance. make test-speech downloads the models.
+// TestRealModels lets a voice speak a sentence and a recognizer write it, through Perch's Wyoming client, and kills the
+// engines during an utterance. make test-speech downloads the models.
 func TestRealModels(t *testing.T) {
 	dir := realModels(t)
 	address, _, _ := start(t, dir)
@@ -80,7 +80,8 @@ func TestRealModels(t *testing.T) {
 	}
 }
 
-// realModels returns the folder of models that were downloaded for these tests. It skips the test if models are missing.
+// realModels returns the folder of models that were downloaded for these tests. It skips the test if models are
+// missing.
 func realModels(t *testing.T) (dir string) {
 	t.Helper()
 	if dir = os.Getenv("PERCH_SPEECH_MODELS"); dir == "" {

@@ -37,8 +37,8 @@ on the network can use it, and it announces itself, so that Perch and Home Assis
 	return flags.registerThreads(c)
 }
 
-// serve runs the server until the command's context ends. Unless the server listens on a loopback address only, serve announces
-// it by mDNS.
+// serve runs the server until the command's context ends. Unless the server listens on a loopback address only, serve
+// announces it by mDNS.
 func serve(c *cobra.Command, flags modelFlags, l *net.TCPListener) error {
 	defer l.Close()
 	log := newLog(c)

@@ -80,8 +80,7 @@ func exists(dir, name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Remove removes a model with its folder. It returns an error if List does not contain the model and the catalogue does not
-// either.
+// Remove removes a model with its folder. It returns an error if the model is neither in List nor in the catalogue.
 func (f Folder) Remove(name string) error {
 	list, err := f.List()
 	if err != nil {
@@ -109,8 +108,8 @@ func (m Installed) Verify() error {
 	return nil
 }
 
-// sumOf returns the SHA-256 of the first size bytes of a file, in hexadecimal digits. Any bytes after them are metadata that
-// finish or appendMetadata has appended.
+// sumOf returns the SHA-256 of the first size bytes of a file, in hexadecimal digits. Any bytes after them are metadata
+// that finish or appendMetadata has appended.
 func sumOf(path string, size int64) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -109,7 +109,8 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestCatalogue checks that names can be names of folders, that URLs contain a version, and that sums and sizes are set.
+// TestCatalogue checks that names can be names of folders, that URLs contain a version, and that sums and sizes are
+// set.
 func TestCatalogue(t *testing.T) {
 	name, pinned := regexp.MustCompile(`^[A-Za-z0-9_.-]+$`), regexp.MustCompile(`^https://[^/]+/.*/(v\d[^/]*|[0-9a-f]{40})/`)
 	for _, m := range Catalogue() {

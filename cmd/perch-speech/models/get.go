@@ -35,8 +35,9 @@ type Getter struct {
 	pause    time.Duration // before a download is continued; resumePause if 0
 }
 
-// Get downloads the files of a model that are not in the folder yet, and continues downloads that were cut off. It puts a file in
-// its place only if the file has the SHA-256 in the catalogue. It returns an error if the disk has not enough free space.
+// Get downloads the files of a model that are not in the folder yet, and continues downloads that were cut off. It puts
+// a file in its place only if the file has the SHA-256 in the catalogue. It returns an error if the disk has not enough
+// free space.
 func (g Getter) Get(ctx context.Context, m Model) error {
 	dir := filepath.Join(string(g.Folder), m.Name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -79,7 +80,8 @@ func sizeOf(path string) int64 {
 	return info.Size()
 }
 
-// getFile downloads a file, or the rest of it, into a file that ends in partEnd, and renames that file when it is complete.
+// getFile downloads a file, or the rest of it, into a file that ends in partEnd, and renames that file when it is
+// complete.
 func (g Getter) getFile(ctx context.Context, dir string, f File) error {
 	path := filepath.Join(dir, f.Name)
 	part, err := os.OpenFile(path+partEnd, os.O_RDWR|os.O_CREATE, fileMode)
@@ -116,8 +118,8 @@ func (g Getter) getFile(ctx context.Context, dir string, f File) error {
 	return errors.Join(os.Rename(path+partEnd, path), store.SyncDirectory(dir))
 }
 
-// finish appends the metadata to the downloaded file of a Piper voice, so that preparePiper need not copy the voice later. The
-// settings of the voice have been downloaded before. finish does nothing for other files.
+// finish appends the metadata to the downloaded file of a Piper voice, so that preparePiper need not copy the voice
+// later. The settings of the voice have been downloaded before. finish does nothing for other files.
 func finish(part *os.File, path string, f File) error {
 	voice, isVoice := strings.CutSuffix(path, voiceEnd)
 	if !isVoice || f.Name == detectorFile {
@@ -202,7 +204,8 @@ func (p poke) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// ask requests the bytes of a file from the offset at on. The response has these bytes (status 206) or the whole file (200).
+// ask requests the bytes of a file from the offset at on. The response has these bytes (status 206) or the whole file
+// (200).
 func (g Getter) ask(ctx context.Context, f File, at int64) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL, nil)
 	if err != nil {

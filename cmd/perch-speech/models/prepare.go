@@ -73,8 +73,9 @@ func readSettings(path string) (s settings, err error) {
 	return s, nil
 }
 
-// metadata returns the metadata that sherpa-onnx requires in the file of a Piper voice. When these bytes are appended to an
-// ONNX file, which is a Protocol Buffers message, they become part of the message: field 14 of ModelProto, metadata_props.
+// metadata returns the metadata that sherpa-onnx requires in the file of a Piper voice. When these bytes are appended
+// to an ONNX file, which is a Protocol Buffers message, they become part of the message: field 14 of ModelProto,
+// metadata_props.
 func (s settings) metadata() (b []byte) {
 	text := func(b []byte, field byte, text string) []byte {
 		b = append(b, field<<3|2)
@@ -112,8 +113,8 @@ func preparePiper(path string) (settings, error) {
 	return s, writeTokens(filepath.Dir(path), s.tokens())
 }
 
-// appendMetadata appends metadata to a file, unless the file ends with it already. It writes a new file and renames it, so
-// that the file at path is always complete.
+// appendMetadata appends metadata to a file, unless the file ends with it already. It writes a new file and renames it,
+// so that the file at path is always complete.
 func appendMetadata(path string, metadata []byte) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -159,9 +160,9 @@ func prepareMoonshine(dir string) error {
 	return writeTokens(dir, text)
 }
 
-// moonshineTokens returns the text of tokensFile for b, the content of Moonshine's tokenizer.bin. In b, each symbol follows its
-// length in bytes. A length below 128 is one byte. Another length is two bytes: the length modulo 128, plus 128, and the length
-// divided by 128.
+// moonshineTokens returns the text of tokensFile for b, the content of Moonshine's tokenizer.bin. In b, each symbol
+// follows its length in bytes. A length below 128 is one byte. Another length is two bytes: the length modulo 128, plus
+// 128, and the length divided by 128.
 func moonshineTokens(b []byte) ([]byte, error) {
 	var text []byte
 	for id := 0; len(b) > 0; id++ {
@@ -180,8 +181,8 @@ func moonshineTokens(b []byte) ([]byte, error) {
 	return text, nil
 }
 
-// writeTokens writes tokensFile, unless it has this text. All users can read the file, because root downloads models for a
-// service that has another user.
+// writeTokens writes tokensFile, unless it has this text. All users can read the file, because root downloads models
+// for a service that has another user.
 func writeTokens(dir string, text []byte) error {
 	path := filepath.Join(dir, tokensFile)
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {

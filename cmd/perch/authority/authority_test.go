@@ -153,8 +153,8 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// TestAnotherAddress checks that a new address of this machine leads to a new certificate of the same authority, at most one
-// per minute.
+// TestAnotherAddress checks that a new address of this machine leads to a new certificate of the same authority, at
+// most one per minute.
 func TestAnotherAddress(t *testing.T) {
 	h := open(t, "perch.local", "192.168.1.5")
 	ca, first := h.Certificate(), h.served(t)
@@ -177,8 +177,8 @@ func TestAnotherAddress(t *testing.T) {
 	}
 }
 
-// TestDamagedFiles checks that a damaged file of the authority is an error and is not replaced: devices trust the authority
-// that was in the file.
+// TestDamagedFiles checks that a damaged file of the authority is an error and is not replaced: devices trust the
+// authority that was in the file.
 func TestDamagedFiles(t *testing.T) {
 	h := open(t, "perch.local")
 	path := filepath.Join(h.data, authorityFile)
