@@ -48,7 +48,7 @@ type Appliance struct {
 	Started time.Time
 	options Options
 	config  atomic.Pointer[config.Config]
-	zone    *time.Location // the household's time zone
+	zone    *time.Location // the configured time zone
 
 	// Stored data.
 	DB       *store.DB
@@ -109,7 +109,7 @@ type Appliance struct {
 	ending   atomic.Bool // whether Run is stopping the parts, so that changes are refused; set with applying held
 }
 
-// logs holds the latest lines of the log.
+// logs holds the latest lines of the log. It is implemented by logtail.Log, where NewFollower is documented.
 type logs interface {
 	NewFollower(minLevel slog.Level, after string) (admin.LogFollower, bool)
 	Close() // ends all followers

@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// TestASpokenConversation is the appliance's main job, with nothing scripted:
-// real speech in, real recognition, real speech out.
+// TestASpokenConversation tests a conversation with the default engines: the robot sends speech, which is
+// recognized, and plays the synthesized answers.
 func TestASpokenConversation(t *testing.T) {
 	t.Parallel()
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
@@ -79,7 +79,7 @@ func TestASpokenConversation(t *testing.T) {
 	if strings.Contains(log, "level=ERROR") {
 		t.Errorf("errors were logged:\n%s", log)
 	}
-	for _, kind := range []string{"robot_online", "heard", "said", "turn_ended"} { // the level is debug
+	for _, kind := range []string{"robot_online", "heard", "said", "turn_ended"} { // logged because the level is debug
 		if !strings.Contains(log, "kind="+kind+" robot=a0b1c2d3e4f5") {
 			t.Errorf("the log has no event %s", kind)
 		}
@@ -89,6 +89,7 @@ func TestASpokenConversation(t *testing.T) {
 	}
 }
 
+// loudness returns the mean square of samples divided by 300. It is 300 for a root mean square of 300.
 func loudness(pcm []int16) float64 {
 	sum := 0.0
 	for _, s := range pcm {
@@ -97,8 +98,8 @@ func loudness(pcm []int16) float64 {
 	return sum / float64(max(1, len(pcm))) / 300
 }
 
-// TestCommitsOfATurn: nothing is written before hello is answered, a spoken turn
-// costs two commits at most, and an idle appliance none.
+// TestCommitsOfATurn checks the number of commits of the database: none for a robot that connects, at most
+// two for a spoken turn, and none for an idle appliance.
 func TestCommitsOfATurn(t *testing.T) {
 	t.Parallel()
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
@@ -114,19 +115,19 @@ func TestCommitsOfATurn(t *testing.T) {
 	r.CheckComplete(t)
 	h.Eventually("the end of the session is recorded", func() bool { return !h.Records.Sessions(1)[0].Closed.IsZero() })
 	must.Succeed(t, h.DB.Flush())
-	// On a slow machine a turn lasts longer than anything waits to be written.
+	// Changes are written after at most five seconds, so a slow machine needs more commits for a turn.
 	if n, late := h.DB.Commits()-before, int(time.Since(began)/(5*time.Second)); int(n) > 2*turns+late {
 		t.Errorf("%d commits for %d turns in %s", n, turns, time.Since(began))
 	}
 	before = h.DB.Commits()
-	time.Sleep(6 * time.Second) // real time: longer than anything waits to be written
+	time.Sleep(6 * time.Second) // changes are written after at most five seconds
 	if n := h.DB.Commits() - before; n != 0 {
 		t.Errorf("%d commits of an idle appliance", n)
 	}
 }
 
-// TestBadMessagesDisturbNothing: what cannot be read is passed over, what is
-// too big ends that session, and no other one notices.
+// TestBadMessagesDisturbNothing checks that messages that cannot be decoded are ignored, that a message that is
+// too large ends the session, and that another session is not affected.
 func TestBadMessagesDisturbNothing(t *testing.T) {
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	dial := func(mac string) *socket.Conn {
@@ -161,7 +162,7 @@ func TestBadMessagesDisturbNothing(t *testing.T) {
 		must.Succeed(t, bad.SendBinary(frame))
 	}
 	ask(bad, `{"type":"abort"}`, `"stop"`)
-	_ = bad.SendText(bytes.Repeat([]byte("x"), 70000)) // it may be closed before all of them are sent
+	_ = bad.SendText(bytes.Repeat([]byte("x"), 70000)) // fails if the connection is closed before all bytes are sent
 	if _, _, err := bad.Receive(); err != io.EOF && !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("after 70 000 bytes: %v", err)
 	}
@@ -204,8 +205,8 @@ func TestWhatDoesNotStart(t *testing.T) {
 	}
 }
 
-// TestAMissingSpeechEngine: the robot is told, the log names the cause once,
-// and the rest of the appliance works.
+// TestAMissingSpeechEngine checks that without the recognizer's model the robot says that it cannot hear, the
+// log names the package to install, and the appliance is healthy.
 func TestAMissingSpeechEngine(t *testing.T) {
 	t.Parallel()
 	c := appliancetest.Config()

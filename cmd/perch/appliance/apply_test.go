@@ -22,7 +22,7 @@ import (
 	"perch/voice/wyoming"
 )
 
-// apply has a running appliance follow its configuration with a change.
+// apply applies the configuration of an appliance with a change, and returns the keys that need a restart.
 func apply(h *appliancetest.Appliance, change func(*config.Config)) (restart []string) {
 	h.T.Helper()
 	c := *h.Config()
@@ -30,16 +30,16 @@ func apply(h *appliancetest.Appliance, change func(*config.Config)) (restart []s
 	return must.Value(h.Apply(&c))(h.T)
 }
 
-// TestAChangeIsHeardInTheNextTurn: while a robot talks, its voice, the persona and a relay
-// are changed. The turn under way ends in the old voice and not a packet of it is late; the
-// next has the new voice and persona, and shows in the new program.
+// TestAChangeIsHeardInTheNextTurn changes the voice, the persona and a relay while a robot speaks. It checks
+// that the running turn ends with the old voice and without late packets, and that the next turn has the new
+// voice and persona and is shown by the new relay's program.
 func TestAChangeIsHeardInTheNextTurn(t *testing.T) {
 	t.Parallel()
 	before, after := appliancetest.NewAvatar(t, ""), appliancetest.NewAvatar(t, "")
 	c := appliancetest.Config()
 	c.Relays = []config.Relay{{Kind: "warudo", Name: "before", URL: "ws://" + before.Address}}
 	p := appliancetest.NewPeers(t)
-	p.Words, p.Every = nil, 50*time.Millisecond // faster than it is spoken
+	p.Words, p.Every = nil, 50*time.Millisecond // the model writes faster than the robot speaks
 	for i := range 10 {
 		p.Words = append(p.Words, " This", " is", " sentence", fmt.Sprintf(" %d.", i))
 	}
@@ -67,7 +67,7 @@ func TestAChangeIsHeardInTheNextTurn(t *testing.T) {
 		voices = nil
 		_, spoken := p.Requests()
 		for _, s := range spoken {
-			if strings.HasPrefix(s.Text, "This is") { // and none of the appliance's own
+			if strings.HasPrefix(s.Text, "This is") { // a sentence of the model, not a phrase of the appliance
 				voices = append(voices, s.Voice)
 			}
 		}
@@ -91,7 +91,8 @@ func TestAChangeIsHeardInTheNextTurn(t *testing.T) {
 	robot.CheckTiming(t)
 }
 
-// TestChangesTakeEffect each without a restart, but for a listener's address.
+// TestChangesTakeEffect checks that changes of several keys take effect without a restart, except changes of
+// addresses to listen on.
 func TestChangesTakeEffect(t *testing.T) {
 	t.Parallel()
 	c := appliancetest.Config()
@@ -130,7 +131,7 @@ func TestChangesTakeEffect(t *testing.T) {
 	robot.SendSensorEvent("knock", `{"door":"front"}`)
 	h.Await(robot, "the rule's face", appliancetest.Match(func(f simrobot.EmotionShown) bool { return f.Emotion != "neutral" }))
 
-	// A limit is followed although an address, beside it, is not.
+	// In a change of several keys, those that need no restart take effect at once.
 	restart := apply(h, func(c *config.Config) {
 		c.Listen, c.MQTT.Listen, c.Memory.Most = []string{"127.0.0.1:1"}, "127.0.0.1:2", 7
 	})
@@ -145,7 +146,7 @@ func TestChangesTakeEffect(t *testing.T) {
 	}
 }
 
-// TestAConfigurationThatCannotBeFollowed changes nothing.
+// TestAConfigurationThatCannotBeFollowed checks that Apply changes nothing if it returns an error.
 func TestAConfigurationThatCannotBeFollowed(t *testing.T) {
 	t.Parallel()
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
@@ -174,8 +175,8 @@ func TestAConfigurationThatCannotBeFollowed(t *testing.T) {
 	}
 }
 
-// TestAChangedKey: whoever came in by the old key is let go and not let in again, but
-// programs of this machine, who need none, stay.
+// TestAChangedKey checks that connections with the old key are closed and the old key is refused, and that
+// the connection of a program on this machine, which needs no key, stays open.
 func TestAChangedKey(t *testing.T) {
 	t.Parallel()
 	c := appliancetest.Config()
@@ -230,15 +231,15 @@ func TestAChangedKey(t *testing.T) {
 	}
 }
 
-// speaks gives the server that speaks another voice.
+// speaks sets the voice of the configured synthesizer.
 func speaks(c *config.Config, name string) {
 	k := *c.Speech.Synthesizers[0].Options.(*openai.SynthesizerKeys)
 	k.Voice = name
 	c.Speech.Synthesizers = []config.Engine{{Kind: "openai", Options: &k}}
 }
 
-// TestNothingIsLeftOfChanges: engines, relays and rules that are made and closed fifty times
-// leave no goroutine, while a robot talks.
+// TestNothingIsLeftOfChanges checks that fifty changes of engines and relays while a robot talks leave no
+// goroutines behind.
 func TestNothingIsLeftOfChanges(t *testing.T) {
 	c := appliancetest.Config()
 	avatar := appliancetest.NewAvatar(t, "")
@@ -266,6 +267,6 @@ func TestNothingIsLeftOfChanges(t *testing.T) {
 	h.Eventually("the last relay is connected", func() bool { return h.Part("relay relay 50").OK })
 	talking.Off()
 	p.CloseConnections()
-	const spare = 8 // of connections that are kept for a while
+	const spare = 8 // goroutines of connections that stay open for a while
 	h.Eventually("the goroutines are as many as before", func() bool { return runtime.NumGoroutine() <= base+spare })
 }

@@ -30,9 +30,8 @@ import (
 	"perch/must"
 )
 
-// toolModel is a server of a language model, in OpenAI's dialect and in Anthropic's. A
-// person who talks with it says a tool and its arguments: it calls that one, and says
-// so when it has the answer.
+// toolModel is a fake server of a language model, with OpenAI's and Anthropic's protocols. If the user's message
+// is the name of a tool and its arguments, the model calls this tool. After the result it writes "That is done."
 type toolModel struct {
 	mu   sync.Mutex
 	used used
@@ -52,12 +51,12 @@ func (m *toolModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// offered notes the tools of a request.
+// offered records a tool of a request.
 func (m *toolModel) offered(name string, schema json.RawMessage) {
 	m.used.Tools = append(m.used.Tools, thinker.Tool{Name: name, Schema: schema})
 }
 
-// last is what was used in the latest talk.
+// last returns the tools of the latest request and the latest results of tools.
 func (m *toolModel) last() used {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -176,14 +175,14 @@ func (m *toolModel) anthropic(w http.ResponseWriter, body []byte) error {
 	return nil
 }
 
-// toolDriver is one way for a model to come to its tools.
+// toolDriver is a brain that calls the tool that a person names.
 type toolDriver struct {
 	brain config.Engine
-	used  func() used // in the latest talk
+	used  func() used // returns the tools that were offered and the results in the latest turn
 }
 
-// toolDrivers are a model of each dialect, and a coding agent, which comes to them by
-// MCP. Each calls the tool that a person names.
+// toolDrivers returns a brain of each kind: openai, anthropic, and acp, a coding agent that uses the tools
+// over MCP.
 func toolDrivers(t *testing.T) map[string]toolDriver {
 	t.Helper()
 	served := func() (string, func() used) {
@@ -203,7 +202,8 @@ func toolDrivers(t *testing.T) map[string]toolDriver {
 	}
 }
 
-// within reports whether a value of JSON has all that is wanted of it.
+// within reports whether the JSON value got contains want: objects may have further fields, and other values
+// must be equal.
 func within(want, got any) bool {
 	w, is := want.(map[string]any)
 	if !is {
@@ -224,17 +224,17 @@ func decoded(t *testing.T, text []byte) (v any) {
 	return v
 }
 
-// avatarTool is one of the six tools of agent-manifest/0.1, and a talk in which it is used.
+// avatarTool is a call of a tool, such as one of the six of agent-manifest/0.1, and its expected effect.
 type avatarTool struct {
 	name, schema  string
-	args, answers string
-	head          []simrobot.HeadMoved // where it goes, in this order
-	shows         string               // the emoji, and the nearest face that a Stack-chan has; nobody takes it back
-	says          string
-	keeps         string // in the memory
+	args, answers string               // arguments and expected result
+	head          []simrobot.HeadMoved // positions of the head, in this order
+	shows         string               // the only face that is shown: the emoji, and the nearest face that a Stack-chan has
+	says          string               // a sentence that the robot shows
+	keeps         string               // a fact in the memory
 }
 
-// at is where a head is, whatever its speed.
+// at returns a position of the head without a speed.
 func at(yaw, pitch int) simrobot.HeadMoved { return simrobot.HeadMoved{Yaw: yaw, Pitch: pitch} }
 
 var sixTools = []avatarTool{
@@ -258,21 +258,20 @@ var sixTools = []avatarTool{
 			`"type":{"type":"string","enum":["user","feedback","project","reference"]},"body":{"type":"string"}},"required":["key","name","description","type","body"]}`},
 	{name: "lookAt", args: `{"target":"center"}`, answers: `{"ok":true}`, head: []simrobot.HeadMoved{at(0, 15)}, schema: `{}`},
 	{name: "lookAt", args: `{"target":"moon"}`, answers: `Error: target is user, camera or center, not "moon"`, schema: `{}`},
-	// The robot's own tool, beyond what its servos are good for.
+	// The robot's own tool, with angles beyond the range of its servos.
 	{name: "self_robot_set_head_angles", args: `{"yaw":128,"pitch":90}`, answers: "true", head: []simrobot.HeadMoved{at(128, 85)}, schema: `{}`},
 	{name: "self_robot_set_head_angles", args: `{"yaw":-40,"pitch":0}`, answers: "true", head: []simrobot.HeadMoved{at(-40, 5)}, schema: `{}`},
 }
 
-// TestTheSixToolsMoveARobot: a model of each dialect and a coding agent are offered
-// the tools of an avatar, use each in a talk of its own, read what it answers, and the
-// robot does it.
+// TestTheSixToolsMoveARobot checks, for each of toolDrivers, that the tools of an avatar are offered with their
+// schemas, that a call has the expected result, and that the robot carries it out.
 func TestTheSixToolsMoveARobot(t *testing.T) {
 	t.Parallel()
 	for name, driver := range toolDrivers(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := appliancetest.Config()
-			c.Brains, c.Mood = []config.Engine{driver.brain}, "off" // what is felt moves a head, too
+			c.Brains, c.Mood = []config.Engine{driver.brain}, "off" // moods would move the head, too
 			h := appliancetest.Start(t, c, t.TempDir())
 			h.Adopt("A0:B1:C2:D3:E4:F5")
 			var played atomic.Int64 // samples
@@ -292,7 +291,7 @@ func TestTheSixToolsMoveARobot(t *testing.T) {
 	}
 }
 
-// talksOf has a talk in which a tool is used.
+// talksOf makes the brain call a tool in a turn of the robot, and checks the effect.
 func talksOf(h *appliancetest.Appliance, r *appliancetest.Robot, driver toolDriver, tool avatarTool) {
 	h.T.Helper()
 	before := len(r.Observations())
@@ -354,8 +353,8 @@ func talksOf(h *appliancetest.Appliance, r *appliancetest.Robot, driver toolDriv
 	}
 }
 
-// TestGesturesOfAvatarPrograms: a model makes a gesture that only the words of a relay name, and for any
-// other name it gets those that there are.
+// TestGesturesOfAvatarPrograms checks that a model can make a gesture that only the words of a relay name, and
+// that the error for an unknown gesture lists the names.
 func TestGesturesOfAvatarPrograms(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"backflip": `{"ok":true}`, "somersault": "idle, backflip"} {
@@ -365,14 +364,14 @@ func TestGesturesOfAvatarPrograms(t *testing.T) {
 		c.Relays = config.Relays{{Kind: "webhook", URL: "http://127.0.0.1:9/", Words: map[string]string{"gesture.backflip": "Flip"}}}
 		h := appliancetest.Start(t, c, t.TempDir())
 		s, err := agent.AnswerText(t.Context(), h.Mind, agent.Turn{Conversation: "c", Text: "go"}, func(agent.Reply) error { return nil })
-		if err != nil || !strings.Contains(s.Text, want) { // the model says what the tool answers
+		if err != nil || !strings.Contains(s.Text, want) { // the model repeats the result of the tool
 			t.Errorf("%s: %q, %v", name, s.Text, err)
 		}
 	}
 }
 
-// TestACodingAgentTurnsTheHeadAndSetsATimer, in one turn, over the Agent Client
-// Protocol and the MCP that it is lent.
+// TestACodingAgentTurnsTheHeadAndSetsATimer checks that a coding agent (ACP, Agent Client Protocol) calls several
+// tools in one turn, over the MCP server that Perch offers to it.
 func TestACodingAgentTurnsTheHeadAndSetsATimer(t *testing.T) {
 	t.Parallel()
 	driver := toolDrivers(t)["acp"]
@@ -405,8 +404,7 @@ func TestACodingAgentTurnsTheHeadAndSetsATimer(t *testing.T) {
 	}
 }
 
-// TestAProgramMovesARobotOverMCP: whoever has the skins' key finds the robot's own
-// tools at /mcp, and its head moves.
+// TestAProgramMovesARobotOverMCP checks that a program with the skins' key can call a robot's own tools at /mcp.
 func TestAProgramMovesARobotOverMCP(t *testing.T) {
 	t.Parallel()
 	c := appliancetest.Config()

@@ -14,7 +14,7 @@ import (
 	"perch/socket"
 )
 
-// avatarMessage is what a program is sent, as far as it is looked at.
+// avatarMessage has the fields of messages to avatar programs that the tests check.
 type avatarMessage struct {
 	Type, Text, Audio string
 	Volumes           []float64
@@ -23,8 +23,8 @@ type avatarMessage struct {
 	Payload           struct{ Text, Role, Emotion string }
 }
 
-// converse connects at the address of this machine, sends messages, and returns what comes
-// until a message that is the last.
+// converse connects to path at the first address in local, sends messages, and returns the received messages
+// up to the first one for which last returns true.
 func converse(t *testing.T, h *appliancetest.Appliance, path string, messages []any, last func(avatarMessage) bool) (all []avatarMessage) {
 	t.Helper()
 	conn := must.Value(socket.Dial(t.Context(), "ws://"+h.Listeners.At("local")[0]+path, socket.Options{MaxMessage: 16 << 20}))(t)
@@ -52,8 +52,8 @@ func converse(t *testing.T, h *appliancetest.Appliance, path string, messages []
 	}
 }
 
-// TestAvatarProgramsAreAnswered by the appliance as it is: Open-LLM-VTuber's client speaks
-// and hears the answer, and aituber-kit is told it.
+// TestAvatarProgramsAreAnswered checks that Open-LLM-VTuber's client, which sends speech, receives a spoken answer,
+// and that aituber-kit, which sends text, receives the answer as text.
 func TestAvatarProgramsAreAnswered(t *testing.T) {
 	t.Parallel()
 	c := appliancetest.Config()

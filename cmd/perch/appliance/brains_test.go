@@ -32,8 +32,8 @@ import (
 	"perch/voice/wyoming"
 )
 
-// model is a server of a language model that always asks for one tool and then
-// answers, as OpenAI's own streams it.
+// model is a fake server of a language model with OpenAI's protocol. Its responses are alternately a call of a
+// tool and a text.
 type model struct {
 	mu   sync.Mutex
 	asks []string
@@ -63,7 +63,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-// toolCaller is a server of a language model that calls a tool, and then says what that has answered.
+// toolCaller is a fake server of a language model that calls a tool, and then writes the tool's result.
 type toolCaller struct {
 	tool, args string // JSON
 
@@ -108,9 +108,8 @@ func built(t *testing.T, pkg string) (program string) {
 	return program
 }
 
-// TestALanguageModelAnswers: the words of a robot go to a model, which uses the
-// robot's tools; its answer is spoken as it streams, with its face and without
-// its Markdown. A model that is away is passed over.
+// TestALanguageModelAnswers checks that a model receives the recognized text, calls a tool of the robot and answers,
+// that the answer is spoken with its face and without Markdown, and that an unreachable model is skipped.
 func TestALanguageModelAnswers(t *testing.T) {
 	t.Parallel()
 	m := &model{}
@@ -160,8 +159,8 @@ func TestALanguageModelAnswers(t *testing.T) {
 	}
 }
 
-// TestToolsOfAnMCPServer has a model use a tool of another program, the example
-// of the protocol's Go library.
+// TestToolsOfAnMCPServer checks that a model can use a tool of a configured MCP server, here an example of MCP's Go
+// library.
 func TestToolsOfAnMCPServer(t *testing.T) {
 	program := built(t, "github.com/modelcontextprotocol/go-sdk/examples/server/hello")
 	m := &toolCaller{tool: "greeter_greet", args: `{"name":"Anna"}`}
@@ -182,8 +181,8 @@ func TestToolsOfAnMCPServer(t *testing.T) {
 	}
 }
 
-// TestLanguagesOverWyoming: all of the household's are offered, and the embedded recognizer
-// for English alone.
+// TestLanguagesOverWyoming checks that the Wyoming server offers all configured languages, and the embedded
+// recognizer only for English.
 func TestLanguagesOverWyoming(t *testing.T) {
 	for languages, heard := range map[config.Languages]bool{"de, en-GB": true, "de": false} {
 		c := appliancetest.Config()
@@ -205,8 +204,8 @@ func TestLanguagesOverWyoming(t *testing.T) {
 	}
 }
 
-// TestConfiguredEnginesOverWyoming: Home Assistant gets the engines that are configured, in any language
-// of the household, and not those that it owns itself.
+// TestConfiguredEnginesOverWyoming checks that the Wyoming server offers the configured engines for a language other
+// than English.
 func TestConfiguredEnginesOverWyoming(t *testing.T) {
 	c := appliancetest.Config()
 	c.Wyoming.Listen, c.Language = "127.0.0.1:0", "de"
@@ -221,7 +220,7 @@ func TestConfiguredEnginesOverWyoming(t *testing.T) {
 	}
 }
 
-// described asks an appliance's Wyoming server what it offers.
+// described returns the description of an appliance's Wyoming server.
 func described(t *testing.T, h *appliancetest.Appliance) (info wyoming.Info) {
 	t.Helper()
 	conn := must.Value(net.Dial("tcp", h.WyomingAddr.String()))(t)
@@ -233,8 +232,8 @@ func described(t *testing.T, h *appliancetest.Appliance) (info wyoming.Info) {
 	return info
 }
 
-// TestServedOverWyoming: what Home Assistant would use of the appliance. It
-// hears what it says itself, and its mind answers.
+// TestServedOverWyoming checks synthesis, recognition and the agent over Wyoming. The recognizer receives the
+// synthesizer's sound.
 func TestServedOverWyoming(t *testing.T) {
 	c := appliancetest.Config()
 	c.Wyoming.Listen = "127.0.0.1:0"
@@ -271,7 +270,8 @@ func TestServedOverWyoming(t *testing.T) {
 	}
 }
 
-// TestAWyomingServerNeedsNoAddress: it is looked for on the network.
+// TestAWyomingServerNeedsNoAddress checks that engines of kind wyoming can be made without a url; Perch then searches
+// the network for servers.
 func TestAWyomingServerNeedsNoAddress(t *testing.T) {
 	file := appliancetest.WriteConfig(t, "speech:\n  recognizers: [{kind: wyoming}]\n  synthesizers: [{kind: wyoming}]")
 	c := must.Value((config.Source{File: file}).Load())(t)

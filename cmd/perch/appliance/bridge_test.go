@@ -10,8 +10,8 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// TestTheBridge has a voice server elsewhere ask, tell and order, and what was
-// sensed is there after a restart.
+// TestTheBridge checks requests of another voice server to the bridge API, and that the robot's sensor state is kept
+// across a restart.
 func TestTheBridge(t *testing.T) {
 	const key = "a key for the bridge"
 	data := t.TempDir()

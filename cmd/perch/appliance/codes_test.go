@@ -11,7 +11,8 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// TestSpokenCode: a robot that its owner has adopted says a code that lets in, and nothing repeats its words.
+// TestSpokenCode checks that a robot that its owner has adopted can say a login code for the page, and that the list
+// of turns does not contain it.
 func TestSpokenCode(t *testing.T) {
 	t.Parallel()
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
@@ -39,8 +40,9 @@ func TestSpokenCode(t *testing.T) {
 	}
 }
 
-// TestWelcomedRobotsSayNoCodes: a robot that came in the first hour may be anybody's, and the name that it is given by
-// who is near it changes nothing. One that its owner configures says codes.
+// TestWelcomedRobotsSayNoCodes checks that a robot that was adopted automatically in the first hour says no login
+// codes, because it may belong to anybody, and still says none after it was given a name by voice. A robot that its
+// owner has configured says codes.
 func TestWelcomedRobotsSayNoCodes(t *testing.T) {
 	t.Parallel()
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
@@ -64,7 +66,7 @@ func TestWelcomedRobotsSayNoCodes(t *testing.T) {
 		t.Errorf("once it has a nickname, a code is answered with %d", status)
 	}
 	h.Admin(http.MethodPut, "/api/v1/devices/"+id, `{"name":"kitchen"}`, nil)
-	if status := say(); status != http.StatusConflict { // it does not listen
+	if status := say(); status != http.StatusConflict { // the robot may say codes, but is not connected
 		t.Errorf("once its owner has named it, a code is answered with %d", status)
 	}
 }

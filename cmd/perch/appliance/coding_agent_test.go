@@ -26,17 +26,18 @@ import (
 	"perch/must"
 )
 
-// asAgent has the test binary be a coding agent, which uses each of its tools
-// that the words of a prompt name.
+// asAgent is the name of an environment variable. If it is set, the test binary runs serveAgent instead of tests; the
+// value is the path of the file of toldAt.
 const asAgent = "PERCHTEST_AGENT"
 
-// mcpServed is an MCP server as an agent is told of it.
+// mcpServed describes an MCP server in a request of ACP.
 type mcpServed struct {
 	Type, Name, URL string
 	Headers         []struct{ Name, Value string }
 }
 
-// serveAgent speaks the Agent Client Protocol, and MCP to the server it is given.
+// serveAgent runs a coding agent: a server of ACP (Agent Client Protocol) on standard input and output. The agent calls
+// the tools that a prompt names, on the MCP server that it was given.
 func serveAgent() {
 	var server mcpServed
 	write := func(v any) {
@@ -83,7 +84,7 @@ func serveAgent() {
 	}
 }
 
-// post sends one request of MCP, and returns what is answered.
+// post sends an MCP request, and returns the status, header and body of the response.
 func (s mcpServed) post(session, body string) (status int, header http.Header, answer string) {
 	r, err := http.NewRequest(http.MethodPost, s.URL, strings.NewReader(body))
 	if err != nil {
@@ -106,14 +107,13 @@ func (s mcpServed) post(session, body string) (status int, header http.Header, a
 	return a.StatusCode, a.Header, string(text)
 }
 
-// used is what an agent was offered in a turn, and what its calls were answered.
+// used holds the tools that an agent was offered in a turn, and the results of its calls.
 type used struct {
 	Tools   []thinker.Tool
 	Answers []string
 }
 
-// use connects as an MCP client does, and makes the calls that stand in the words:
-// "a {} then b {}".
+// use connects as an MCP client and makes the calls in words, which has the form "a {} then b {}".
 func (s mcpServed) use(words string) (u used) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -138,8 +138,8 @@ func (s mcpServed) use(words string) (u used) {
 	return u
 }
 
-// toldAt is the file where an agent writes of which server it is told. Beside it is
-// what it used of that in its latest turn.
+// toldAt is the path of the file into which serveAgent writes the MCP server that it was given. The file with usedFile
+// appended to the path contains the used of the latest turn.
 type toldAt string
 
 const usedFile = ".used"
@@ -156,7 +156,7 @@ func (f toldAt) used(t *testing.T) (u used) {
 	return u
 }
 
-// String is the names of the tools and the answers.
+// String returns the names of the tools and the results.
 func (u used) String() string {
 	var names []string
 	for _, tool := range u.Tools {
@@ -178,10 +178,9 @@ func (b *torso) Call(_ context.Context, name string, args map[string]any) (devic
 }
 func (*torso) Reboot(context.Context) error { return nil }
 
-// TestACodingAgentHasTools: an agent that Perch has started finds the robot's
-// tools, timers and memory by MCP, as a language model would; a guest's turn has
-// what a guest has, and a stranger's has no agent. When the turn is over its
-// bearer does nothing more, and when the talk is, it opens nothing.
+// TestACodingAgentHasTools checks the tools of a coding agent: with a robot it has the robot's tools, timers and
+// memory. In an untrusted turn without a robot it has only memory, and a robot that is not adopted gets no agent. After
+// the turn the MCP server refuses calls, and after the conversation it refuses the token.
 func TestACodingAgentHasTools(t *testing.T) {
 	self := must.Value(os.Executable())(t)
 	told := toldAt(filepath.Join(t.TempDir(), "told"))

@@ -10,7 +10,8 @@ import (
 	"perch/gateway/owner/daily"
 )
 
-// TestDays: what a robot did is counted, is still there after a restart, and goes with the robot.
+// TestDays checks that turns of a robot are counted, that the counts are kept across a restart, and that they are
+// deleted with the robot.
 func TestDays(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -36,11 +37,11 @@ func TestDays(t *testing.T) {
 	}
 }
 
-// TestStrangersAreNotCounted: what is said to a robot that nobody has adopted is in no sum.
+// TestStrangersAreNotCounted checks that turns of a robot that is not adopted are not counted.
 func TestStrangersAreNotCounted(t *testing.T) {
 	t.Parallel()
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
-	h.Robots.Welcome(time.Time{}) // nobody is adopted without being asked
+	h.Robots.Welcome(time.Time{}) // ends the time in which robots are adopted automatically
 	h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")}).CheckComplete(t)
 	var week daily.Week
 	h.Admin(http.MethodGet, "/api/v1/days", "{}", &week)

@@ -9,7 +9,7 @@ import (
 	"perch/gateway/httpserver/httpservertest"
 )
 
-// TestDebug: profiles are served at their own address alone, and to no web page.
+// TestDebug checks that profiles are served only at debug.listen, and not to web pages.
 func TestDebug(t *testing.T) {
 	c := appliancetest.Config()
 	c.Debug.Listen = "127.0.0.1:0"

@@ -4,5 +4,5 @@ import (
 	"context"
 )
 
-// Alive is what the service manager's watchdog asks.
+// Alive calls checkAlive.
 func (a *Appliance) Alive(ctx context.Context) error { return a.checkAlive(ctx) }

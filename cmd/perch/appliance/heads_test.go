@@ -12,8 +12,8 @@ import (
 	"perch/gateway/httpserver/httpservertest"
 )
 
-// TestSensingLeavesAMovedHeadAlone: what an LLM, a bridge's client, Home Assistant or
-// the owner has turned is not turned away again by what the robot senses next.
+// TestSensingLeavesAMovedHeadAlone checks that a rule for a sensor event does not turn a head that a model, a client of
+// the bridge API, Home Assistant or the owner has just turned.
 func TestSensingLeavesAMovedHeadAlone(t *testing.T) {
 	movers := map[string]func(h *appliancetest.Appliance, robot string){
 		"nobody": nil,
@@ -71,7 +71,7 @@ func TestSensingLeavesAMovedHeadAlone(t *testing.T) {
 	}
 }
 
-// posted posts a message of MCP, and returns the session it is of.
+// posted posts an MCP message, and returns the ID of its session.
 func posted(h *appliancetest.Appliance, session, body string) string {
 	h.T.Helper()
 	answer, text := httpservertest.Ask(h.T, http.MethodPost, h.URL("/mcp"), body, "Authorization", "Bearer "+appliancetest.Key,

@@ -14,7 +14,7 @@ import (
 	"perch/must"
 )
 
-// manager stands for systemd: the socket it listens on for states.
+// manager replaces systemd's notification socket (see sd_notify(3)). next returns the next message to it.
 func manager(t *testing.T) (next func() string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
@@ -54,7 +54,7 @@ func TestServiceManagerNotifications(t *testing.T) {
 	}
 }
 
-// TestAListenerThatHangsIsNamed: a listener that takes nobody in.
+// TestAListenerThatHangsIsNamed checks that the error of Alive names a listener that accepts no connections.
 func TestAListenerThatHangsIsNamed(t *testing.T) {
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	h.Eventually("it serves", func() bool { return strings.Contains(h.Logged.String(), "perch is ready") })
@@ -73,24 +73,25 @@ func TestAListenerThatHangsIsNamed(t *testing.T) {
 	}
 }
 
-// TestAppliancesThatEndAreAlive: an appliance that restarts, and has closed its listeners, does not alarm.
+// TestAppliancesThatEndAreAlive checks that Alive ignores closed listeners once the appliance is stopping.
 func TestAppliancesThatEndAreAlive(t *testing.T) {
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	h.Restart()
 	_ = h.Wait()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // the board has ended, too
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // without a timeout, Alive would wait for the board, which has ended
 	defer cancel()
 	if err := h.Alive(ctx); err != nil && strings.Contains(err.Error(), "listener") {
 		t.Error(err)
 	}
 }
 
-// deaf says it listens where nobody does.
+// deaf is a listener with an address at which nothing listens.
 type deaf struct{ net.Listener }
 
 func (deaf) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
-// TestHealthOfSocketDiskAndClock: they are parts of what /ready lists, and keep nobody from talking.
+// TestHealthOfSocketDiskAndClock checks the conditions of the commands' socket, the disk and the clock in /ready. The
+// disk and the clock are not vital.
 func TestHealthOfSocketDiskAndClock(t *testing.T) {
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	if p := h.Part("doors"); !p.OK {

@@ -21,9 +21,8 @@ import (
 	"perch/waittest"
 )
 
-// interrupted has a robot say something, and interrupts the turn once it has
-// reached a stage: by a tap on the robot, which is an abort while it speaks and
-// a hang-up before, or by its owner's command. The robot stays until it is over.
+// interrupted starts a robot's turn, and interrupts it when reached returns true: by a tap on the robot (byTap), which
+// aborts the speech or, before the speech, closes the channel, or by Server.Abort. It waits until over returns true.
 func interrupted(t *testing.T, h *appliancetest.Appliance, reached, over func() bool, byTap bool) {
 	t.Helper()
 	robot := h.StartRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it"), Stay: true})
@@ -37,9 +36,8 @@ func interrupted(t *testing.T, h *appliancetest.Appliance, reached, over func() 
 	robot.Off()
 }
 
-// TestInterruptedInEachStage: whatever a turn is doing when somebody has enough
-// of it, it leaves no request open and no goroutine behind, and the next turn is
-// answered.
+// TestInterruptedInEachStage checks that a turn that is interrupted in any stage leaves no open requests and no
+// goroutines behind, and that the next turn is answered.
 func TestInterruptedInEachStage(t *testing.T) {
 	for _, stage := range []string{"recognizing", "first token", "in a tool", "speaking"} {
 		for _, how := range []string{"a tap", "a command"} {
@@ -72,7 +70,7 @@ func TestInterruptedInEachStage(t *testing.T) {
 				}
 				interrupted(t, h, reached, func() bool { return p.Active() == 0 }, how == "a tap")
 				held.Store(false)
-				// Connections that are kept for the next turn have goroutines too.
+				// Idle connections have goroutines, too.
 				h.Eventually("no goroutine is left", func() bool {
 					p.CloseConnections()
 					return runtime.NumGoroutine() <= before
@@ -88,21 +86,21 @@ func TestInterruptedInEachStage(t *testing.T) {
 func withAgent(t *testing.T, adopted bool) *appliancetest.Appliance {
 	t.Helper()
 	c := appliancetest.Config()
-	c.Speech.Synthesizers[0].Options.(*espeak.Options).Speed = 400 // it has much to say before it asks
+	c.Speech.Synthesizers[0].Options.(*espeak.Options).Speed = 400 // words per minute: the agent says much before it asks
 	c.Brains = []config.Engine{{Kind: "acp", Options: &acp.Options{Command: []string{built(t, "github.com/coder/acp-go-sdk/example/agent")}}}}
 	h := appliancetest.Start(t, c, t.TempDir())
 	if !adopted {
 		h.Robots.Welcome(time.Time{})
 	}
-	h.RunRobot(simrobot.Options{}) // which checks in and has nothing to say
+	h.RunRobot(simrobot.Options{}) // makes the robot known to the appliance
 	return h
 }
 
-// others are the processes that this one has started, without that in which espeak-ng speaks.
+// others returns the IDs of the child processes of this process, except the process of espeak-ng.
 func others(t *testing.T) (all []string) {
 	t.Helper()
 	for _, child := range appliancetest.ChildProcesses(t, os.Getpid()) {
-		line, _ := os.ReadFile("/proc/" + child + "/cmdline") // of one that may have ended
+		line, _ := os.ReadFile("/proc/" + child + "/cmdline") // fails if the process has ended
 		if !strings.HasSuffix(string(line), "\x00"+espeak.ServeCommand+"\x00") {
 			all = append(all, child)
 		}
@@ -110,8 +108,8 @@ func others(t *testing.T) (all []string) {
 	return all
 }
 
-// TestInterruptedWhileAsking: an agent's question that is cut off is a no, and
-// when the appliance stops the agent's process has ended.
+// TestInterruptedWhileAsking checks that a coding agent's question counts as refused if the turn is interrupted, and
+// that the agent's process ends with the appliance.
 func TestInterruptedWhileAsking(t *testing.T) {
 	for _, how := range []string{"a tap", "a command"} {
 		t.Run(how, func(t *testing.T) {
@@ -132,9 +130,8 @@ func TestInterruptedWhileAsking(t *testing.T) {
 	}
 }
 
-// TestPermissions: what an agent asks for is asked aloud, and allowed by a yes,
-// a touch or the robot's owner over the admin API, and by nothing else; of a
-// robot that was not adopted by name nobody is asked.
+// TestPermissions checks that a robot speaks the question of a coding agent, and that a spoken yes or no, a touch or
+// the admin API answers it. A robot that is not adopted asks nothing.
 func TestPermissions(t *testing.T) {
 	t.Parallel()
 	const allowed, refused = "I've successfully updated the configuration.", "I'll skip the configuration update."
@@ -156,7 +153,7 @@ func TestPermissions(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		stranger bool
-		says     []string // by the person, after the first sentence
+		says     []string // what the person says after the first sentence
 		answer   func(*appliancetest.Appliance, *simrobot.Robot, agent.Question)
 		want     string
 	}{
@@ -168,7 +165,7 @@ func TestPermissions(t *testing.T) {
 		"a stranger":          {stranger: true, want: "Nobody has adopted me yet. The command perch robot list says how."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // they mostly wait for it to have spoken
+			t.Parallel() // most of the time the tests wait for speech
 			h := withAgent(t, !c.stranger)
 			r := h.NewRobot(simrobot.Options{Firmware: "dotty", Stay: true,
 				Say: appliancetest.Sentences(t, append([]string{"what time is it"}, c.says...)...)})

@@ -17,9 +17,8 @@ import (
 	"perch/store/archive"
 )
 
-// crowded makes a data directory as full as robots can make it: three hundred
-// that are adopted, each with as many tools and events as one may have, and more
-// strangers than there may be.
+// crowded returns a data directory that robots have filled: 300 adopted robots and 1000 that are not adopted, each with
+// large descriptions of tools and large sensor events.
 func crowded(t testing.TB) (data string) {
 	t.Helper()
 	data = t.TempDir()
@@ -46,8 +45,8 @@ func crowded(t testing.TB) (data string) {
 	return data
 }
 
-// TestAsMuchAsRobotsCanKeep: what robots make us store is bounded in bytes, on the disk and
-// in memory after a start.
+// TestAsMuchAsRobotsCanKeep checks that the data of robots is bounded: the size of the database file, the memory after
+// a start, and the number of robots that are not adopted.
 func TestAsMuchAsRobotsCanKeep(t *testing.T) {
 	data := crowded(t)
 	about := must.Value(os.Stat(archive.DatabasePath(data)))(t)

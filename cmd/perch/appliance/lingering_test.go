@@ -13,8 +13,8 @@ import (
 	"perch/must"
 )
 
-// TestRobotsCloseFirst: each of the robots' HTTP routes leaves it to the robot to close the
-// connection, and no other does.
+// TestRobotsCloseFirst checks that after a response on one of the robots' HTTP routes the server waits for the robot to
+// close the connection, and that it closes connections of other routes itself.
 func TestRobotsCloseFirst(t *testing.T) {
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	ask := func(line string) (net.Conn, *bufio.Reader) {

@@ -13,9 +13,8 @@ import (
 	"perch/socket"
 )
 
-// TestLocalhost: a model and a character of this machine come as the protocol's
-// document has them come, to localhost, be that 127.0.0.1 or ::1, and the
-// character may be a page of allowed_origins. The owner's routes are no page's.
+// TestLocalhost checks VCCP on an address localhost in local, which means 127.0.0.1 and ::1: a model and a character
+// can connect, and the character may be a web page in allowed_origins. The owner's routes refuse such a page.
 func TestLocalhost(t *testing.T) {
 	const page = "http://localhost:5173"
 	_, port, err := net.SplitHostPort(appliancetest.FreeAddress(t))
@@ -31,7 +30,7 @@ func TestLocalhost(t *testing.T) {
 		}
 	}
 	for _, address := range h.Listeners.At("local") {
-		// However the name is resolved, who comes asks for localhost.
+		// The Host header is localhost, whichever address the client has resolved the name to.
 		send := func(method, path, body string, header ...string) *http.Response {
 			t.Helper()
 			answer, _ := httpservertest.Ask(t, method, "http://"+address+path, body,

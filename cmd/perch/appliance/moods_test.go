@@ -25,13 +25,12 @@ const (
 	lightTool      = "self.robot.set_led_color"
 )
 
-// TestMoodReachesRobotSkinAndMQTT holds a talk whose answer is unsure of itself: the mood is heard,
-// seen and fades, the same on the robot, at a skin and on MQTT. The transcript holds what
-// each of them was shown, in its order and without its times. PERCH_GOLDEN=rewrite writes
-// it.
+// TestMoodReachesRobotSkinAndMQTT checks that an answer in unsure words leads to the same mood on the robot, at a skin
+// and on MQTT, and that the mood fades. The file moodTranscript contains what each client received, in order and
+// without times. PERCH_GOLDEN=rewrite rewrites the file.
 //
-// Three unsure sentences are felt as strongly as can be, and that brings about no gesture
-// of its own: what shows does not depend on how fast this machine is.
+// Three unsure sentences produce the maximum of the feeling uncertain, which leads to no gesture. So the transcript
+// does not depend on the speed of the machine.
 func TestMoodReachesRobotSkinAndMQTT(t *testing.T) {
 	t.Parallel()
 	p := appliancetest.NewPeers(t)
@@ -73,7 +72,7 @@ func TestMoodReachesRobotSkinAndMQTT(t *testing.T) {
 	golden(t, moodTranscript, got)
 }
 
-// emotes has a viewer report what the robot is to feel.
+// emotes sends a viewer's action that sets a feeling of the robot.
 func emotes(h *appliancetest.Appliance, trigger string) {
 	h.T.Helper()
 	h.Expect(http.StatusAccepted, `"ok":true`, http.MethodPost, "/api/agent-actions",
@@ -81,7 +80,7 @@ func emotes(h *appliancetest.Appliance, trigger string) {
 		"Authorization", "Bearer "+appliancetest.Key)
 }
 
-// TestMoodOfARobotBetweenTurns shows with its face, its lights and its head.
+// TestMoodOfARobotBetweenTurns checks that a robot shows a mood between turns with its face, its lights and its head.
 func TestMoodOfARobotBetweenTurns(t *testing.T) {
 	t.Parallel()
 	c := appliancetest.Config()
@@ -100,7 +99,7 @@ func TestMoodOfARobotBetweenTurns(t *testing.T) {
 	}))
 }
 
-// TestAJoinedChatWaves: the gesture of a chat in a robot's talk is made by the robot.
+// TestAJoinedChatWaves checks that a gesture in a text chat with a robot's agent is also made by the robot.
 func TestAJoinedChatWaves(t *testing.T) {
 	t.Parallel()
 	p := appliancetest.NewPeers(t)
@@ -118,8 +117,8 @@ func TestAJoinedChatWaves(t *testing.T) {
 	h.Await(robot, "the robot waves", appliancetest.HeadAt(-18, 30))
 }
 
-// TestNoMoods: where moods are off, nothing of them is published, and face, lights and
-// head are left alone. A gesture of the answer is made all the same.
+// TestNoMoods checks that with moods turned off nothing about moods is published, and they change neither face, lights
+// nor head. A gesture in the answer is still made.
 func TestNoMoods(t *testing.T) {
 	t.Parallel()
 	p := appliancetest.NewPeers(t)
@@ -135,7 +134,7 @@ func TestNoMoods(t *testing.T) {
 	rests := appliancetest.HeadAt(0, 15)
 	waved := h.Await(robot, "its head is back after the wave", rests)
 	emotes(h, "empathy")
-	// A bow takes longer than a mood that is felt takes to show.
+	// A mood would show before the bow ends.
 	if status, body := h.Owner(http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/gesture", `{"name":"bow"}`); status != http.StatusAccepted {
 		t.Fatal(status, body)
 	}
@@ -169,7 +168,7 @@ func bowOfHead() []string {
 	return []string{"head yaw 0 pitch 30", "head yaw 0 pitch 5", "head yaw 0 pitch 15"}
 }
 
-// moodEvents are the events so far that only a mood brings about.
+// moodEvents returns the events so far that only moods cause.
 func moodEvents(t *testing.T, h *appliancetest.Appliance) (all []event.Event) {
 	t.Helper()
 	r, last := h.Bus.ReadFrom(1), h.Bus.Seq()
@@ -188,7 +187,7 @@ func moodEvents(t *testing.T, h *appliancetest.Appliance) (all []event.Event) {
 	return all
 }
 
-// golden compares an archive with the one that is kept, or keeps it.
+// golden compares an archive with a file. With PERCH_GOLDEN=rewrite it writes the file instead.
 func golden(t *testing.T, file string, got *txtar.Archive) {
 	t.Helper()
 	if os.Getenv("PERCH_GOLDEN") == "rewrite" {
@@ -201,8 +200,8 @@ func golden(t *testing.T, file string, got *txtar.Archive) {
 	}
 }
 
-// section returns the lines of one client. Each part is in its own order: between two of them
-// the order may differ by milliseconds.
+// section returns the lines of a client. The lines of each part are in the order of their arrival; the parts are
+// separate, because the order of lines of different parts varies.
 func section(parts ...[]string) []byte {
 	return []byte(strings.Join(slices.Concat(parts...), "\n") + "\n")
 }
@@ -214,7 +213,7 @@ func prefixed(with string, all []string) (lines []string) {
 	return lines
 }
 
-// dominant is the sequence of the feelings that show. It begins with none.
+// dominant returns the sequence of dominant feelings, beginning with neutral, without repetitions.
 func dominant(moods []event.Mood) []string {
 	all := []string{"neutral"}
 	for _, m := range moods {
@@ -223,12 +222,12 @@ func dominant(moods []event.Mood) []string {
 	return slices.Compact(all)
 }
 
-// faded reports whether something was felt, and nothing is any more.
+// faded reports whether there was a feeling, and the latest mood is neutral.
 func faded(moods []event.Mood) bool {
 	return len(dominant(moods)) > 1 && moods[len(moods)-1].Feelings == event.Feelings{Neutral: 1}
 }
 
-// framesOf are the frames of a kind that a skin was shown.
+// framesOf returns the messages of a type that a skin has received.
 func framesOf(w *appliancetest.Watcher, kind string) (all []map[string]any) {
 	for _, f := range w.Frames() {
 		if f["type"] == kind {
@@ -260,7 +259,7 @@ func skinActs(w *appliancetest.Watcher) (lines []string) {
 	return lines
 }
 
-// mqttPayloads are the documents of a topic, in their order.
+// mqttPayloads returns the decoded payloads of a topic of the robot, oldest first.
 func mqttPayloads[T any](t *testing.T, l *appliancetest.Listener, topic string) (all []T) {
 	t.Helper()
 	for _, line := range l.Lines() {
@@ -284,14 +283,14 @@ func mqttMoods(t *testing.T, l *appliancetest.Listener) (all []event.Mood) {
 		event.Feelings
 	}](t, l, "mood") {
 		if d.Mood == "" {
-			continue // null: nothing was felt yet
+			continue // the payload is null before the first mood
 		}
 		all = append(all, event.Mood{Dominant: d.Mood, Face: d.Face, Feelings: d.Feelings})
 	}
 	return all
 }
 
-// mqttActs are what a robot does by its documents: gestures, and what it says.
+// mqttActs returns the types of the robot's diary entries and its gestures, as published over MQTT.
 func mqttActs(t *testing.T, l *appliancetest.Listener) (lines []string) {
 	t.Helper()
 	for _, d := range mqttPayloads[struct{ Event_type string }](t, l, "diary") {
@@ -308,7 +307,7 @@ func mqttActs(t *testing.T, l *appliancetest.Listener) (lines []string) {
 	return append(lines, slices.Compact(gestures)...)
 }
 
-// robotWords are what the robot hears and shows as said.
+// robotWords returns the transcripts and sentences that the robot has received.
 func robotWords(r *appliancetest.Robot) (lines []string) {
 	for _, e := range r.Observations() {
 		switch e := e.(type) {
@@ -328,7 +327,7 @@ func robotHead(r *appliancetest.Robot) (lines []string) {
 	return lines
 }
 
-// robotFaces are those that follow one another, as the robot was told them.
+// robotFaces returns the sequence of faces that the robot has received, without repetitions.
 func robotFaces(r *appliancetest.Robot) (all []string) {
 	for _, f := range appliancetest.ObservationsOf[simrobot.EmotionShown](r) {
 		all = append(all, f.Emotion)
@@ -336,7 +335,8 @@ func robotFaces(r *appliancetest.Robot) (all []string) {
 	return slices.Compact(all)
 }
 
-// robotLights are the colours of the lights, without how bright they are: that fades.
+// robotLights returns the sequence of colours of the robot's lights, without repetitions. It omits the brightness,
+// which fades.
 func robotLights(t *testing.T, r *appliancetest.Robot) (lines []string) {
 	t.Helper()
 	for _, c := range appliancetest.ObservationsOf[simrobot.Called](r) {
@@ -358,8 +358,8 @@ func robotLights(t *testing.T, r *appliancetest.Robot) (lines []string) {
 	return slices.Compact(lines)
 }
 
-// robotFeels is the sequence of feelings that the robot's faces show, by the faces that
-// the moods have and that its board has for them.
+// robotFeels returns the sequence of feelings that the robot's faces express. A face expresses the feeling of the mood
+// whose face the robot's board shows as this face.
 func robotFeels(r *appliancetest.Robot, moods []event.Mood) []string {
 	feeling := map[string]string{}
 	for _, m := range moods {

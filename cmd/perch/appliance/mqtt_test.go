@@ -28,7 +28,7 @@ import (
 	"perch/waittest"
 )
 
-// entity is one as it is announced.
+// entity is an entity of Home Assistant in a discovery message.
 type entity struct {
 	Platform, Name string
 	CommandTopic   string `json:"command_topic"`
@@ -36,8 +36,8 @@ type entity struct {
 	Press          string `json:"payload_press"`
 }
 
-// entities are all that were announced, by the id that Home Assistant makes of
-// their names.
+// entities returns the entities in discovery messages. The keys are the entity IDs that Home Assistant derives from the
+// names.
 func entities(l *appliancetest.Listener) map[string]entity {
 	all := map[string]entity{}
 	for _, line := range l.Lines() {
@@ -57,8 +57,8 @@ func entities(l *appliancetest.Listener) map[string]entity {
 	return all
 }
 
-// TestTheCharacterOverMQTT: choosing one is perch character use, also the other way
-// about; what there is to choose follows what is imported.
+// TestTheCharacterOverMQTT checks that a robot's character can be chosen over MQTT, that a choice by the admin API is
+// published, and that the list of choices contains imported characters.
 func TestTheCharacterOverMQTT(t *testing.T) {
 	t.Parallel()
 	h, l := appliancetest.StartWithBroker(t)
@@ -101,9 +101,8 @@ func TestTheCharacterOverMQTT(t *testing.T) {
 	shown("default")
 }
 
-// TestAnAutomation is what all of this is for: an automation sees a robot
-// listen, think, speak and turn to the person, each once and in this order; and
-// what it has to say meanwhile is said when the robot, which has hung up, next
+// TestAnAutomation checks what an automation of Home Assistant sees and does: the states of a robot's talk are
+// published in order, each once, and a notification for a robot whose channel is closed is spoken when the robot next
 // opens its channel.
 func TestAnAutomation(t *testing.T) {
 	t.Parallel()
@@ -136,7 +135,8 @@ func TestAnAutomation(t *testing.T) {
 	})
 }
 
-// TestTheLightFollowsSpeech: no robot reports the colour of its lights, so the entity shows what the agent has set.
+// TestTheLightFollowsSpeech checks that the entity of the lights shows the colour that the agent has set; robots do not
+// report their colour.
 func TestTheLightFollowsSpeech(t *testing.T) {
 	t.Parallel()
 	h, l := appliancetest.StartWithBroker(t)
@@ -147,18 +147,18 @@ func TestTheLightFollowsSpeech(t *testing.T) {
 	h.Eventually("the light is off", func() bool { return l.Has(appliancetest.RobotTopic+"led", `{"state":"OFF"}`) })
 }
 
-// TestTheAutomationsOfThePage are those of docs/home-assistant.md, as far as
-// they go over MQTT: each trigger comes, on the topic that is announced for its
-// entity, and each action does what it is for. The lamp's is TestAnAutomation's.
+// TestTheAutomationsOfThePage checks the MQTT part of automations in docs/home-assistant.md: each trigger is published
+// on the topic of its entity, and each action has its effect. TestAnAutomation checks the states that the automations
+// for a lamp need.
 func TestTheAutomationsOfThePage(t *testing.T) {
 	t.Parallel()
 	h, l := appliancetest.StartWithBroker(t)
 	h.RunRobot(simrobot.Options{})
-	h.Bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // as newer firmware does
+	h.Bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // newer firmware sends this event
 	h.Eventually("the touch is announced", func() bool { return entities(l)["event.stack_chan_e4f5_touch"].StateTopic != "" })
 	of := func(id string) entity { return entities(l)[id] }
 
-	expiring := func(rest string, after time.Duration) string { // as Home Assistant writes what isoformat returns
+	expiring := func(rest string, after time.Duration) string { // with the time format of isoformat() in Home Assistant's templates
 		return fmt.Sprintf(`{%s, "expires_at": %q}`, rest, time.Now().UTC().Add(after).Format("2006-01-02T15:04:05.000000+00:00"))
 	}
 	h.Publish(appliancetest.RobotTopic+"notify/set", expiring(`"id": "washing", "text": "😊 The washing is done."`, 3*time.Hour))
@@ -181,7 +181,7 @@ func TestTheAutomationsOfThePage(t *testing.T) {
 	wg.Go(func() {
 		r := h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what can you do", "look up")})
 		if !r.HasShown("The washing is done.") || !r.HasShown("Somebody is at the door.") ||
-			r.HasShown("Ask me to remember where your keys are.") { // the end of the answer, which the doorbell cuts off
+			r.HasShown("Ask me to remember where your keys are.") { // the last sentence of the answer, which the doorbell interrupts
 			t.Errorf("it was told %+v", r.Stats().Turns)
 		}
 	})
@@ -193,16 +193,16 @@ func TestTheAutomationsOfThePage(t *testing.T) {
 	wg.Wait()
 }
 
-// TestAnAgentThatWaits is what people want first of a coding agent in Home
-// Assistant: the lamp of the page is red while one waits for them, and a button
-// answers. It is asked as Claude Code asks, over HTTP.
+// TestAnAgentThatWaits checks the entities for a coding agent that waits for permission: the number of waiting agents,
+// which the automation for the red lamp uses, the question, and the buttons that answer it. Claude Code asks in the
+// same way over HTTP.
 func TestAnAgentThatWaits(t *testing.T) {
 	t.Parallel()
 	c := appliancetest.WithBroker(t)
 	c.Skins.Key = appliancetest.Key
 	h := appliancetest.Start(t, c, t.TempDir())
 	l := h.Listen()
-	waiting := func() (all []string) { // what the automation's sensor reads
+	waiting := func() (all []string) { // values of the sensor that the automation uses
 		topic := entities(l)["sensor.perch_agents_waiting"].StateTopic
 		for _, line := range l.Lines() {
 			var info struct{ Waiting *int }
@@ -224,7 +224,7 @@ func TestAnAgentThatWaits(t *testing.T) {
 			t.Errorf("it does not ask:\n%s", strings.Join(l.Lines(), "\n"))
 		}
 		button, text := announced["button.coding_1_"+press], ""
-		h.Eventually("a press answers", func() bool { // once the question has been there long enough to be read
+		h.Eventually("a press answers", func() bool { // buttons have no effect until the question has been shown for a while
 			h.Publish(button.CommandTopic, button.Press)
 			select {
 			case text = <-answered:
@@ -240,8 +240,8 @@ func TestAnAgentThatWaits(t *testing.T) {
 	}
 }
 
-// TestAStoppedBrokerMovesNoRobot: a broker that was stopped in the middle of a
-// talk takes nothing and refuses nothing. No packet is lost over it.
+// TestAStoppedBrokerMovesNoRobot checks that robots lose no packets while the process of the MQTT broker is stopped, so
+// that it neither reads from connections nor closes them.
 func TestAStoppedBrokerMovesNoRobot(t *testing.T) {
 	t.Parallel()
 	mosquitto, address := appliancetest.StartMosquitto(t)
@@ -267,7 +267,8 @@ func TestAStoppedBrokerMovesNoRobot(t *testing.T) {
 	})
 }
 
-// TestABusyMQTTPort costs MQTT and nothing else, and is said where people look.
+// TestABusyMQTTPort checks that with a busy port for the embedded broker only MQTT fails, and that the status and the
+// log say so.
 func TestABusyMQTTPort(t *testing.T) {
 	t.Parallel()
 	taken := must.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -290,8 +291,8 @@ func TestABusyMQTTPort(t *testing.T) {
 	h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "look up")}).CheckComplete(t)
 }
 
-// TestRestartOverMQTT: the appliance says that it goes, and ends so that it
-// begins anew. It does not end with a configuration that it could not start with.
+// TestRestartOverMQTT checks that a request over MQTT restarts the appliance, and that the request is refused while the
+// configuration has a fault.
 func TestRestartOverMQTT(t *testing.T) {
 	c, data := appliancetest.WithBroker(t), t.TempDir()
 	file := appliancetest.WriteConfig(t, "nonsense: 1\n")
@@ -313,14 +314,13 @@ func TestRestartOverMQTT(t *testing.T) {
 	})
 }
 
-// TestHomeAssistantDocumentationMatches holds docs/home-assistant.md, its how-to and the blueprints to what is
-// announced: their YAML can be read, the entities they name come to be, under
-// the names Home Assistant makes of ours, and every input is one.
+// TestHomeAssistantDocumentationMatches checks docs/home-assistant.md, its how-to page and the blueprints: the YAML is
+// valid, the entities in it are announced under these IDs, and the inputs of blueprints are declared and used.
 func TestHomeAssistantDocumentationMatches(t *testing.T) {
 	t.Parallel()
 	h, l := appliancetest.StartWithBroker(t)
 	h.RunRobot(simrobot.Options{})
-	h.Bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // as newer firmware does
+	h.Bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // newer firmware sends this event
 	h.Eventually("the touch is announced", func() bool { return l.Has(appliancetest.RobotConfig, `"Touch"`) })
 	h.Bus.Publish("", "coding-1", event.ThinkingStarted{})
 	h.Eventually("the agent is announced", func() bool { return l.Has("homeassistant/device/perch_agent_coding-1/config", `"Coding 1"`) })
@@ -357,7 +357,7 @@ func TestHomeAssistantDocumentationMatches(t *testing.T) {
 	h.Expect(404, "no such blueprint", "GET", "/blueprints/nothing.yaml", "")
 }
 
-// checkBlueprint checks the file of a blueprint, which is imported from a URL.
+// checkBlueprint checks the file of a blueprint. source is the expected source_url.
 func checkBlueprint(t *testing.T, name, source string) {
 	t.Helper()
 	text := must.Value(os.ReadFile(name))(t)

@@ -10,7 +10,8 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// TestAdoptedRobotAsksForItsName when its first talk pauses, and has the name that its owner agrees to.
+// TestAdoptedRobotAsksForItsName checks that an adopted robot proposes a name after its first turn, and gets the name
+// if the owner agrees.
 func TestAdoptedRobotAsksForItsName(t *testing.T) {
 	t.Parallel()
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
@@ -27,7 +28,7 @@ func TestAdoptedRobotAsksForItsName(t *testing.T) {
 	h.Eventually("it has its name", func() bool { return h.Robots.Settings(id).Name == "Momo" })
 }
 
-// TestRobotsAskForDifferentNames: two robots that are adopted together do not propose the same name.
+// TestRobotsAskForDifferentNames checks that two robots do not propose the same name.
 func TestRobotsAskForDifferentNames(t *testing.T) {
 	t.Parallel()
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())

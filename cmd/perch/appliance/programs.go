@@ -132,7 +132,8 @@ func (a *Appliance) newMirror(c *config.Config) error {
 // updates is the catalogue of firmware in the form that package homeassistant needs.
 type updates struct{ *ota.Firmware }
 
-// Update returns the installed firmware version of a robot and the latest one. Both are empty if the catalogue is.
+// Update returns the installed firmware version of a robot and the latest one. Both are empty if the catalogue is
+// empty.
 func (u updates) Update(id device.ID) (installed, latest string) {
 	if len(u.List()) == 0 {
 		return "", ""

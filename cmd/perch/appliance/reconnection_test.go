@@ -19,13 +19,12 @@ import (
 	"perch/socket"
 )
 
-// TestNothingIsLeftOfBrokenConnections: connections of every kind begin and break off at
-// several points, over and over. Afterwards there are as many goroutines as before, and
-// those of what starts with its first use: a kind that left one for each connection would
-// leave twenty.
+// TestNothingIsLeftOfBrokenConnections opens connections of every kind and breaks them off at several points, five
+// times. It checks that afterwards there are at most firstUse more goroutines than before: those of parts that start at
+// their first use. A kind of connection with a leak of one goroutine would leave twenty.
 //
-// Sessions of MCP that a client abandons are not among them. Up to 32 stay, with a goroutine
-// each that reads for the library, until they give way or an hour has passed (TestIdleSessions).
+// The test has no abandoned MCP sessions: up to 32 of them stay open, each with a goroutine, until newer sessions
+// replace them or an hour has passed (see TestIdleSessions in gateway/avatar/vccp).
 func TestNothingIsLeftOfBrokenConnections(t *testing.T) {
 	const rounds, firstUse = 5, 8
 	c := appliancetest.WithBroker(t)
@@ -97,7 +96,7 @@ func TestNothingIsLeftOfBrokenConnections(t *testing.T) {
 			all.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(300*(n/2*2+round+1))*time.Millisecond)
 				defer cancel()
-				_ = r.Run(ctx) // it is switched off in the middle of something
+				_ = r.Run(ctx) // returns an error if the timeout switches the robot off
 			})
 		}
 		for _, path := range []string{"/v1/vtuber/ws", "/client-ws", "/ws", "/vccp/one"} {

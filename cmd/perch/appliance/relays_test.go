@@ -15,8 +15,9 @@ import (
 	"perch/gateway/avatar/avatartest"
 )
 
-// TestAnAvatarProgramShowsATalk: it is told states, the sentences and the mouth while a
-// robot speaks. One that is killed in the middle is told what shows once it is back.
+// TestAnAvatarProgramShowsATalk checks that an avatar program receives states, sentences and mouth positions while a
+// robot speaks, and that a program that is restarted during the talk receives the current state and the following mouth
+// positions.
 func TestAnAvatarProgramShowsATalk(t *testing.T) {
 	t.Parallel()
 	lasts, killed := appliancetest.NewAvatar(t, ""), appliancetest.NewAvatar(t, "")
@@ -40,7 +41,7 @@ func TestAnAvatarProgramShowsATalk(t *testing.T) {
 	h.Eventually("it is gone", func() bool { return !h.Part("relay second").OK })
 	back := appliancetest.NewAvatar(t, killed.Address)
 	h.Eventually("it is told again", func() bool { return len(back.All()) > 0 })
-	close(p.Rest) // not before: the robot speaks until then
+	close(p.Rest) // the model has waited, so that the turn lasts until the program is connected again
 	h.Eventually("its mouth moves", func() bool { return len(back.Containing("stackchan.mouth")) > 1 })
 	talking.Wait()
 	if first := back.Containing("stackchan.state")[0].Text; first != `{"action":"stackchan.state","data":"speaking"}` {
@@ -67,10 +68,9 @@ func TestAnAvatarProgramShowsATalk(t *testing.T) {
 	}
 }
 
-// TestAStrangerShowsInNoAvatarProgram: a robot that nobody has adopted has its talk, and no
-// program shows it: neither those that relays reach, one of which is to show just that
-// robot, nor those that have connected and joined that robot's talk. Once it is
-// adopted they do.
+// TestAStrangerShowsInNoAvatarProgram checks that no avatar program shows a robot that is not adopted: neither programs
+// that relays connect to, even if the relay is for this robot, nor programs that have connected and joined the robot's
+// talk. After the adoption they show the robot.
 func TestAStrangerShowsInNoAvatarProgram(t *testing.T) {
 	t.Parallel()
 	const stranger, owned device.ID = "a0b1c2d3e4f6", "a0b1c2d3e4f5"
@@ -80,9 +80,9 @@ func TestAStrangerShowsInNoAvatarProgram(t *testing.T) {
 	c.Relays = []config.Relay{{Kind: "warudo", URL: "ws://" + whoever.Address},
 		{Kind: "warudo", Name: "second", URL: "ws://" + that.Address, Robot: stranger.MAC()}}
 	h := appliancetest.Start(t, c, t.TempDir())
-	h.Robots.Welcome(time.Time{}) // nobody is adopted without being asked
+	h.Robots.Welcome(time.Time{}) // ends the time in which robots are adopted automatically
 	h.Adopt(owned.MAC())
-	h.RunRobot(simrobot.Options{MAC: stranger.MAC()}) // which is known then
+	h.RunRobot(simrobot.Options{MAC: stranger.MAC()}) // makes the robot known to the appliance
 	for _, name := range []string{"relay warudo", "relay second"} {
 		h.Eventually(name+" is connected", func() bool { return h.Part(name).OK })
 	}
@@ -107,7 +107,7 @@ func TestAStrangerShowsInNoAvatarProgram(t *testing.T) {
 	h.Bus.Publish(stranger, "s", event.Notification{ID: "n", Text: "I am a stranger's.", Urgency: "high", Speak: true})
 	h.Bus.Publish(owned, "o", event.Said{Text: "I am the owner's."})
 	h.Bus.Publish("", "", event.Notification{ID: "m", Text: "Bread is done.", Urgency: "normal"})
-	for name, want := range map[string][]string{ // what each is told since, and nothing else
+	for name, want := range map[string][]string{ // the texts that a program receives after its greeting; it receives no others
 		"whoever works": {"I am the owner's.", "Bread is done.", `"stackchan.state","data":"speaking"`},
 		"the stranger":  {"Bread is done."}, "aituber": {"Bread is done."}, "llmvtuber": {"Bread is done."},
 		"openclaw": {`"phase":"start"`, "I am the owner's.", `"stream":"assistant"`},
@@ -116,7 +116,7 @@ func TestAStrangerShowsInNoAvatarProgram(t *testing.T) {
 		h.Eventually(name+" is told the owner's", func() bool { return !slices.ContainsFunc(want, func(w string) bool { return !has(w) }) })
 		for line := range strings.Lines(strings.TrimPrefix(told[name](), greeting[name]+"\n")) {
 			its := func(w string) bool { return strings.Contains(line, w) }
-			if !slices.ContainsFunc(want, its) && !its(`"stackchan.mood","data":"neutral"`) { // the household's
+			if !slices.ContainsFunc(want, its) && !its(`"stackchan.mood","data":"neutral"`) { // the mood of the household's character
 				t.Errorf("%s: it is told %s", name, line)
 			}
 		}
@@ -130,7 +130,7 @@ func TestAStrangerShowsInNoAvatarProgram(t *testing.T) {
 	}
 }
 
-// of is all that a program was told, a message a line.
+// of returns a function that returns the messages that a program has received, one per line.
 func of(a *appliancetest.Avatar) func() string {
 	return func() string {
 		var lines []string

@@ -13,8 +13,8 @@ import (
 	"perch/store"
 )
 
-// BenchmarkRemember remembers facts on a disk, each of which is there before its caller goes
-// on, in a new memory and in full ones, of one caller and of several.
+// BenchmarkRemember measures how many facts per second can be remembered. Remember returns after the fact is on disk.
+// The memory is new or full, and has one caller or several.
 func BenchmarkRemember(b *testing.B) {
 	noon := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	for _, full := range []int{0, 2000, 10_000} {

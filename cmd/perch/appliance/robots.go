@@ -84,7 +84,7 @@ func (a *Appliance) talkOptions(c *config.Config, e *engines.Set) robot.Options 
 	}
 }
 
-// isQuiet reports whether a time is within the household's quiet hours.
+// isQuiet reports whether a time is within the configured quiet hours.
 func (a *Appliance) isQuiet(now time.Time) bool {
 	return a.Config().Behaviours.Quiet.Hours.Contains(now.In(a.zone))
 }

@@ -19,15 +19,15 @@ import (
 	"perch/voice"
 )
 
-// loaded is a configuration that is read from a file.
+// loaded returns the configuration in a file.
 func loaded(t *testing.T, file string) config.Config {
 	t.Helper()
 	c := must.Value(config.Source{File: file}.Load())(t)
 	return c
 }
 
-// TestRulesOfTheConfiguration: what is in the configuration happens, once in its time,
-// and only where it holds.
+// TestRulesOfTheConfiguration checks that a configured rule carries out all its actions, at most once in the time of
+// its key every, and only for its robot and if its conditions hold.
 func TestRulesOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	c := appliancetest.WithBroker(t)
@@ -74,8 +74,8 @@ rules:
 	}
 }
 
-// TestAFaceThatOpensATalk: firmware that is woken by a face opens a talk for it,
-// whose listening does not cut the greeting off; then it listens.
+// TestAFaceThatOpensATalk checks firmware that opens its channel when its camera sees a face: the robot's start of
+// listening does not cut off the greeting, and the robot listens afterwards.
 func TestAFaceThatOpensATalk(t *testing.T) {
 	for _, firmware := range []string{"2.2.4", "dotty"} {
 		t.Run(firmware, func(t *testing.T) {
@@ -102,8 +102,8 @@ func TestAFaceThatOpensATalk(t *testing.T) {
 	}
 }
 
-// TestSounds: an owner's file is played by its name, not over the robot's own
-// voice, and nothing from elsewhere is.
+// TestSounds checks that a file of the owner can be played by its name, but not while the robot speaks, and that files
+// outside the folder of sounds cannot be played.
 func TestSounds(t *testing.T) {
 	data := t.TempDir()
 	h := appliancetest.Start(t, appliancetest.Config(), data)

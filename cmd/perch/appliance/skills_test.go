@@ -32,7 +32,7 @@ import (
 	"perch/waittest"
 )
 
-// writeSkill puts a bundle into the folder of skills.
+// writeSkill writes a bundle into the folder skills of a data directory. files maps names to contents.
 func writeSkill(t *testing.T, data, name string, files map[string]string) {
 	t.Helper()
 	folder := filepath.Join(data, "skills", name)
@@ -42,7 +42,7 @@ func writeSkill(t *testing.T, data, name string, files map[string]string) {
 	}
 }
 
-// signSkill signs one as the appliance's owner.
+// signSkill signs a bundle with the appliance's key.
 func signSkill(t *testing.T, data, name string) {
 	t.Helper()
 	key, _, err := datadir.SigningKey(data, slog.New(slog.DiscardHandler))
@@ -51,7 +51,8 @@ func signSkill(t *testing.T, data, name string) {
 	must.Value(skill.Sign(s, key.Private()))(t)
 }
 
-// TestAModelUsesASkillThatTheOwnerHasSigned, and not one that nobody has.
+// TestAModelUsesASkillThatTheOwnerHasSigned checks that a model uses a signed skill, and is not offered a skill without
+// a signature.
 func TestAModelUsesASkillThatTheOwnerHasSigned(t *testing.T) {
 	t.Parallel()
 	m := &toolCaller{tool: "tide", args: "{}"}
@@ -80,7 +81,8 @@ func TestAModelUsesASkillThatTheOwnerHasSigned(t *testing.T) {
 	}
 }
 
-// TestWhatASkillRemembersIsOfItsSession, so that it is known which character has learnt it.
+// TestWhatASkillRemembersIsOfItsSession checks that a fact remembered by a skill has the session of the call, which
+// determines the character that remembers it.
 func TestWhatASkillRemembersIsOfItsSession(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -92,7 +94,7 @@ func TestWhatASkillRemembersIsOfItsSession(t *testing.T) {
 	h := appliancetest.Start(t, c, data)
 	h.Robots.CheckIn(device.CheckIn{ID: "a0b1c2d3e4f5", Board: "m5stack-stack-chan"}, time.Now())
 	must.Value(h.Robots.Adopt("a0b1c2d3e4f5", time.Now()))(t)
-	if who := h.Characters.Who("a0b1c2d3e4f5", ""); who != "leo" { // without a restart
+	if who := h.Characters.Who("a0b1c2d3e4f5", ""); who != "leo" { // the configured character of a new robot applies without a restart
 		t.Errorf("the robot that has come is %s", who)
 	}
 	from := h.Bus.ReadFrom(1)
@@ -109,7 +111,7 @@ func TestWhatASkillRemembersIsOfItsSession(t *testing.T) {
 	}
 }
 
-// tideSkill is a bundle with sentences, whose tool is at an address.
+// tideSkill returns the files of a bundle with sentences, a JSON list, and a tool whose endpoint is url.
 func tideSkill(url, sentences string) map[string]string {
 	return map[string]string{
 		"manifest.json": `{"name":"tide","version":"1.0.0","description":"Knows the tide.","animationHint":"bow","handler":"high_water",` +
@@ -118,8 +120,8 @@ func tideSkill(url, sentences string) map[string]string {
 	}
 }
 
-// TestASkillIsPerformedBesideHomeAssistant: with the brain assist, Perch performs the sentences of skills itself. Here
-// Home Assistant is away, and gets everything else.
+// TestASkillIsPerformedBesideHomeAssistant checks that Perch performs skills by their sentences if the brain is assist,
+// which sends all other texts to Home Assistant. In the test Home Assistant cannot be reached.
 func TestASkillIsPerformedBesideHomeAssistant(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -137,11 +139,10 @@ func TestASkillIsPerformedBesideHomeAssistant(t *testing.T) {
 	}
 }
 
-// TestASpokenSentencePerformsASkill of the reflex brain: a robot is asked aloud, the
-// embedded recognizer understands the sentence of the bundle, the endpoint is asked,
-// the robot says the voicePattern and makes the gesture. Sentences that collide or
-// that the recognizer cannot know are left out, and hinder no other. With the bundle
-// changed, a start listens for other sentences.
+// TestASpokenSentencePerformsASkill checks a skill's sentence that is spoken to a robot: the embedded recognizer
+// recognizes it, the reflex brain calls the skill's endpoint, and the robot speaks the voicePattern and makes the
+// gesture. Sentences that overlap others, or have words that the recognizer does not know, are left out without an
+// effect on other sentences. After a change of the bundle and a restart, the new sentences apply.
 func TestASpokenSentencePerformsASkill(t *testing.T) {
 	t.Parallel()
 	var asked string
@@ -204,10 +205,9 @@ func TestASpokenSentencePerformsASkill(t *testing.T) {
 	}
 }
 
-// TestAnMCPServerIsBehindASkill: the server is a process of its own, the example of
-// the protocol's Go library, that serves over HTTP. Its tool is used by performing the
-// skill, by a sentence, and by a model. Once the server is gone, the skill fails with a
-// sentence that names it.
+// TestAnMCPServerIsBehindASkill checks a skill whose tool belongs to an MCP server, here an example of MCP's Go library
+// that serves HTTP. The skill is performed directly, by a sentence and by a model. After the end of the server, the
+// skill's error names the address.
 func TestAnMCPServerIsBehindASkill(t *testing.T) {
 	t.Parallel()
 	program, at := built(t, "github.com/modelcontextprotocol/go-sdk/examples/server/everything"), appliancetest.FreeAddress(t)
@@ -256,9 +256,9 @@ func TestAnMCPServerIsBehindASkill(t *testing.T) {
 	h.Stop()
 }
 
-// TestAManifestChoosesSkills: a character with a list has those alone, and no other is
-// performed for it, whether it is asked by a sentence or by a tool. One without a list
-// has all, and one with an empty list the built-in ones.
+// TestAManifestChoosesSkills checks that a character whose manifest lists skills has only these and the built-in ones,
+// for sentences, tools and direct calls. A character without a list has all skills; one with an empty list has only the
+// built-in ones.
 func TestAManifestChoosesSkills(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -16,9 +16,9 @@ import (
 	"perch/waittest"
 )
 
-// TestEveryClientSeesTheSameTurn: one robot's turn with two tools at once is seen
-// alike by two skins, on MQTT and in the owner's feed. A skin that comes in the
-// middle is shown how things are, and one that reads nothing delays nobody.
+// TestEveryClientSeesTheSameTurn checks that two skins, MQTT and the owner's feed show the same states of a robot's
+// turn with two tool calls. A skin that connects during the turn receives the current state, and a skin that does not
+// read delays nothing.
 func TestEveryClientSeesTheSameTurn(t *testing.T) {
 	t.Parallel()
 	p := appliancetest.NewPeers(t)
@@ -65,7 +65,8 @@ func TestEveryClientSeesTheSameTurn(t *testing.T) {
 	if !slices.Equal(story, want) {
 		t.Errorf("the skins saw\n%s\nwant\n%s", strings.Join(story, "\n"), strings.Join(want, "\n"))
 	}
-	// Until it has asked for all ten, it is shown the RFC's seven.
+	// Before its subscription to all ten states, the late skin receives the seven states of OpenAB's RFC: thinking, not
+	// speaking.
 	if got, want := late.Summary(), []string{"state thinking", "emotion happy", "state speaking", "state attention", "state listening",
 		"state idle"}; !slices.Equal(got, want) {
 		t.Errorf("who came late saw\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -86,7 +87,7 @@ func TestEveryClientSeesTheSameTurn(t *testing.T) {
 	}
 }
 
-// TestSkinRoutes are answered to whoever has the key; without a configured key nobody has it.
+// TestSkinRoutes checks that the routes for skins require the configured key, and are refused if no key is configured.
 func TestSkinRoutes(t *testing.T) {
 	c := appliancetest.Config()
 	h := appliancetest.Start(t, c, t.TempDir())
@@ -119,12 +120,12 @@ func TestSkinRoutes(t *testing.T) {
 	twoCommands(t, h)
 }
 
-// twoCommands has Claude Code run one command after the other. A skin is told of
-// each with its own id and what it runs, and of no state that is not one.
+// twoCommands sends the hooks of Claude Code for two commands, one after the other, and checks the states and tools
+// that a skin receives: each command has its own ID and text.
 func twoCommands(t *testing.T, h *appliancetest.Appliance) {
 	t.Helper()
 	skin := h.Watch(`{"type":"subscribe","events":["agent_state","tool_status"]}`)
-	h.Eventually("the skin is there", func() bool { return len(skin.Summary()) > 0 }) // of the session before
+	h.Eventually("the skin is there", func() bool { return len(skin.Summary()) > 0 }) // it has received the state of the first session
 	hooks := func(event, more string) {
 		h.Expect(http.StatusNoContent, "", http.MethodPost, "/state",
 			`{"session_id":"two","cwd":"/home/ann/shop","permission_mode":"default","hook_event_name":"`+event+`"`+more+`}`,
@@ -164,8 +165,8 @@ func twoCommands(t *testing.T, h *appliancetest.Appliance) {
 	}
 }
 
-// TestACodingAgentAsks: what a coding agent wants to do is asked aloud, and a
-// touch of the head allows it; where nobody may say so, its terminal asks.
+// TestACodingAgentAsks checks that an adopted robot shows a coding agent's request for permission, and that a touch of
+// the head allows it.
 func TestACodingAgentAsks(t *testing.T) {
 	c := appliancetest.Config()
 	c.Skins.Key = appliancetest.Key

@@ -15,20 +15,20 @@ import (
 	"perch/must"
 )
 
-// TestAStopLetsDownloadsFinish: a robot whose connection ends in the middle of an image
-// crashes every second time. An appliance that stops waits for it.
+// TestAStopLetsDownloadsFinish checks that an appliance that stops waits for downloads of firmware: in about half of
+// the cases a robot crashes if its download is cut off.
 func TestAStopLetsDownloadsFinish(t *testing.T) {
 	t.Parallel()
 	h, r, booted := downloading(t)
 	h.Stop()
-	<-booted // fails where the robot checks in, once it has the image
+	<-booted // an error: after the download, the robot cannot check in
 	if _, upgraded := r.LastTime(func(o simrobot.Observation) bool { return o == simrobot.Upgraded{Version: "9.9.9"} }); !upgraded {
 		t.Errorf("the robot has not got the image: %+v", r.Observations())
 	}
 }
 
-// downloading starts an appliance and a robot that is in the middle of an image. Booted
-// gets the end of its start.
+// downloading starts an appliance and a robot that has downloaded a part of a firmware image. booted receives the
+// result of the robot's boot.
 func downloading(t *testing.T) (h *appliancetest.Appliance, r *appliancetest.Robot, booted <-chan error) {
 	t.Helper()
 	h = appliancetest.Start(t, appliancetest.Config(), t.TempDir())
@@ -39,7 +39,7 @@ func downloading(t *testing.T) (h *appliancetest.Appliance, r *appliancetest.Rob
 	h.Admin(http.MethodPost, fmt.Sprintf("/api/v1/firmware/%x/rollout", sha256.Sum256(image)),
 		`{"boards":["m5stack-stack-chan"],"percent":100,"auto":true}`, nil)
 	r = h.NewRobot(simrobot.Options{Upgrades: true})
-	must.Succeed(t, r.Boot(t.Context())) // which confirms what it runs
+	must.Succeed(t, r.Boot(t.Context())) // confirms the firmware that the robot runs
 	ended := make(chan error, 1)
 	go func() { ended <- r.Boot(t.Context()) }() // 2 MB take four seconds
 	h.Eventually("a part of it is downloaded", func() bool {
@@ -51,8 +51,8 @@ func downloading(t *testing.T) (h *appliancetest.Appliance, r *appliancetest.Rob
 	return h, r, ended
 }
 
-// TestNoTalkBeginsDuringAStop: while an appliance that stops waits for downloads, a robot
-// that opens its channel is refused as one that downloads is.
+// TestNoTalkBeginsDuringAStop checks that an appliance that stops, and waits for downloads, refuses new channels and
+// new downloads of robots.
 func TestNoTalkBeginsDuringAStop(t *testing.T) {
 	t.Parallel()
 	h, _, booted := downloading(t)
@@ -70,8 +70,8 @@ func TestNoTalkBeginsDuringAStop(t *testing.T) {
 	<-booted
 }
 
-// TestAStopIsShorterThanTheServiceManagerWaits: once the listeners are closed there are eight
-// seconds in which conversations end and all data is written.
+// TestAStopIsShorterThanTheServiceManagerWaits checks that TimeoutStopSec of the systemd unit leaves at least eight
+// seconds after the listeners have closed, to end conversations and write all data.
 func TestAStopIsShorterThanTheServiceManagerWaits(t *testing.T) {
 	unit := must.Value(os.ReadFile("../../../packaging/perch.service"))(t)
 	found := regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`).FindStringSubmatch(string(unit))

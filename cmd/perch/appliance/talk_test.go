@@ -14,8 +14,8 @@ import (
 	"perch/must"
 )
 
-// TestEveryModeFramingAndFirmware holds a spoken talk in each, with not one
-// packet lost, cut or dropped.
+// TestEveryModeFramingAndFirmware checks a spoken turn for each listening mode, framing and firmware, without lost
+// packets.
 func TestEveryModeFramingAndFirmware(t *testing.T) {
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	say := appliancetest.Sentences(t, "look up")
@@ -26,7 +26,7 @@ func TestEveryModeFramingAndFirmware(t *testing.T) {
 				n++
 				o := simrobot.Options{Mode: mode, Framing: framing, Firmware: firmware, Say: say, MAC: fmt.Sprintf("A0:B1:C2:D3:E4:%02X", n)}
 				if mode == xiaozhi.Realtime {
-					o.AEC = simrobot.AECDevice // nobody runs realtime without
+					o.AEC = simrobot.AECDevice // realtime mode needs echo cancellation
 				}
 				t.Run(fmt.Sprintf("%s %d %s", mode, framing, firmware), func(t *testing.T) {
 					t.Parallel()
@@ -37,8 +37,8 @@ func TestEveryModeFramingAndFirmware(t *testing.T) {
 	}
 }
 
-// TestWoken holds a talk that a wake word opens, in each firmware: the words
-// before it are no utterance, and it is answered.
+// TestWoken checks a talk that a wake word opens, for each firmware: the sound of the wake word is not an utterance,
+// and the robot acknowledges it.
 func TestWoken(t *testing.T) {
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	say := appliancetest.Sentences(t, "look up", "hi stack chan")
@@ -55,9 +55,8 @@ func TestWoken(t *testing.T) {
 	}
 }
 
-// TestBargeIn interrupts an answer in every way there is: it is quiet at once,
-// what comes after is a turn like any other, and nothing of the server's is
-// lost but what the interruption itself cuts off.
+// TestBargeIn interrupts an answer by a tap, a wake word and speech. It checks that the robot is quiet soon, that the
+// next turn works, and that no other packets are lost.
 func TestBargeIn(t *testing.T) {
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	say := appliancetest.Sentences(t, "what can you do", "look up", "hi stack chan", "set the volume to forty percent")
@@ -65,7 +64,7 @@ func TestBargeIn(t *testing.T) {
 	over := second
 	over.Over = 1500 * time.Millisecond
 	late := say[3]
-	late.Over = 6 * time.Second // our canceller has to get to know the room
+	late.Over = 6 * time.Second // the appliance's echo canceller needs time to adapt to the room
 	tap, wake := first, first
 	tap.TapAfter, wake.WakeAfter = 1500*time.Millisecond, 1500*time.Millisecond
 	for i, o := range []simrobot.Options{
@@ -78,7 +77,7 @@ func TestBargeIn(t *testing.T) {
 		{Say: []simrobot.Sentence{first, late}, Firmware: "2.2.4", AEC: simrobot.AECServer, Framing: 2},
 	} {
 		t.Run(fmt.Sprintf("%d %s %s %s", i, o.Firmware, o.Mode, o.AEC), func(t *testing.T) {
-			if o.AEC != simrobot.AECServer { // which wants a machine of its own
+			if o.AEC != simrobot.AECServer { // with other tests on the machine, the robot's clock would be too late for the canceller
 				t.Parallel()
 			}
 			o.MAC = fmt.Sprintf("A0:B1:C2:D3:E6:%02X", i)
@@ -107,8 +106,8 @@ func TestBargeIn(t *testing.T) {
 	}
 }
 
-// TestOurOwnVoiceDoesNotInterruptUs: a robot that leaves echo cancellation to
-// us hears all we say at -10 dB.
+// TestOurOwnVoiceDoesNotInterruptUs checks the appliance's echo cancellation: the microphone of the simulated robot
+// receives the appliance's speech at -10 dB, which must not interrupt the answer.
 func TestOurOwnVoiceDoesNotInterruptUs(t *testing.T) {
 	t.Parallel()
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
@@ -123,8 +122,8 @@ func TestOurOwnVoiceDoesNotInterruptUs(t *testing.T) {
 	}
 }
 
-// skipIfLate skips a test in which our own echo was not cancelled, if the robot's clock ran late: what it then
-// hears is not where the canceller looks for it.
+// skipIfLate skips a test in which the echo was not cancelled, if the robot's clock was late: the echo is then at
+// another time than the canceller expects.
 func skipIfLate(t *testing.T, r *appliancetest.Robot) {
 	t.Helper()
 	if r.Lateness() > appliancetest.MaxLateness {
@@ -132,9 +131,8 @@ func skipIfLate(t *testing.T, r *appliancetest.Robot) {
 	}
 }
 
-// TestToldLater: what is to be said to a robot whose channel is closed is said
-// when it next opens one, after a restart of the appliance too: whoever opens it
-// has his turn first.
+// TestToldLater checks that texts for a robot whose channel is closed are spoken once when the robot next opens a
+// channel, also after a restart of the appliance.
 func TestToldLater(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -158,8 +156,8 @@ func TestToldLater(t *testing.T) {
 	}
 }
 
-// TestAPhoto: the robot's camera sends a picture to the address it was given,
-// and hears an honest answer where nobody here can see.
+// TestAPhoto checks that the robot sends its picture to the appliance, and that the answer says something about the
+// picture if no configured brain supports pictures.
 func TestAPhoto(t *testing.T) {
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	r := h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "take a photo")})

@@ -8,8 +8,8 @@ import (
 	"perch/cmd/perch/appliancetest"
 )
 
-// TestRobotsThatAreTurnedAwayAreFound: their owner sees who was refused, and the cure. A person who
-// opens the robots' address in a browser is no robot.
+// TestRobotsThatAreTurnedAwayAreFound checks that the owner sees refused requests of robots with the cause, and that a
+// browser at the robots' address is not recorded.
 func TestRobotsThatAreTurnedAwayAreFound(t *testing.T) {
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	robot := []string{"Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", "c"}

@@ -12,8 +12,8 @@ import (
 	"perch/must"
 )
 
-// TestAnUpgradeFromHomeAssistant: an image is fetched from elsewhere, shown as
-// an update, and installed when its owner says so.
+// TestAnUpgradeFromHomeAssistant checks that a firmware image is downloaded from another server, shown as an update
+// over MQTT, and installed on a command.
 func TestAnUpgradeFromHomeAssistant(t *testing.T) {
 	h, mqtt := appliancetest.StartWithBroker(t)
 	image := simrobot.Image("9.9.9", 300_000)
@@ -39,8 +39,8 @@ func TestAnUpgradeFromHomeAssistant(t *testing.T) {
 	shows(`"installed_version":"`+robot.Firmware+`"`, `"latest_version":"9.9.9"`, `"in_progress":false`)
 	h.Publish(topic+"/set", "install")
 	h.Eventually("it is to be installed", func() bool { return mqtt.Has("perch/a0b1c2d3e4f5/conversation", `"queued"`, `"firmware"`) })
-	boot() // offered, downloaded, booted
-	// "in progress" may be replaced before it is sent; gateway/homeassistant's own test holds it.
+	boot() // the robot is offered the image, downloads it and boots it
+	// "in_progress":true may be replaced before it is sent; a test of gateway/homeassistant checks it.
 	shows(`"installed_version":"9.9.9"`, `"latest_version":"9.9.9"`, `"in_progress":false`)
 	h.Eventually("it is told as done", func() bool { return mqtt.Has("perch/a0b1c2d3e4f5/conversation", `"done"`, `"firmware"`) })
 }

@@ -7,8 +7,8 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// TestModelsUseTheOwnersTools: a model runs a robot's tools for its owner where
-// robots.user_tools allows it, and not otherwise.
+// TestModelsUseTheOwnersTools checks that a model can call the tools that a robot has only for its owner if
+// robots.user_tools is set, and not otherwise.
 func TestModelsUseTheOwnersTools(t *testing.T) {
 	t.Parallel()
 	for _, allowed := range []bool{false, true} {

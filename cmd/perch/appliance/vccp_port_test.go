@@ -24,8 +24,8 @@ func freeLocalhost(t *testing.T) string {
 	return "localhost:" + port
 }
 
-// TestVCCPPort: a model and a character come at the protocol's own port as they do at an address in
-// local, and nothing else is there.
+// TestVCCPPort checks that a model and a character can connect at VCCP's own port as at an address in local, and that
+// the port serves nothing else.
 func TestVCCPPort(t *testing.T) {
 	const page = "http://localhost:5173"
 	c := appliancetest.Config()
@@ -63,8 +63,8 @@ func TestVCCPPort(t *testing.T) {
 	}
 }
 
-// TestVCCPPortOfAnother: where another program has the port, or the configuration says that it will,
-// Perch works without and says so.
+// TestVCCPPortOfAnother checks that Perch does not listen at VCCP's port, and logs a warning, if another program has
+// the port or the configuration says that another program will use it.
 func TestVCCPPortOfAnother(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, c *config.Config){
 		"taken on 127.0.0.1": func(t *testing.T, c *config.Config) {
@@ -95,7 +95,8 @@ func TestVCCPPortOfAnother(t *testing.T) {
 	}
 }
 
-// take listens at an address until the test ends, or skips the test where the machine has no IPv6.
+// take listens at an address until the test ends. It skips the test if the machine does not have the address, as
+// without IPv6.
 func take(t *testing.T, address string) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {

@@ -13,7 +13,7 @@ import (
 
 const viewersKey = "key-of-the-skins-0123"
 
-// viewed is an appliance whose skins have a key.
+// viewed starts an appliance with viewersKey as the key of skins.
 func viewed(t *testing.T) *appliancetest.Appliance {
 	t.Helper()
 	c := appliancetest.Config()
@@ -21,14 +21,14 @@ func viewed(t *testing.T) *appliancetest.Appliance {
 	return appliancetest.Start(t, c, t.TempDir())
 }
 
-// report is the answer to an action of a viewer.
+// report sends an action of a viewer, and returns the response.
 func report(t *testing.T, h *appliancetest.Appliance, kind, payload string) (status int, text string) {
 	t.Helper()
 	return h.Request(http.MethodPost, "/api/agent-actions", `{"type":"`+kind+`","payload":`+payload+`}`, "Authorization", "Bearer "+viewersKey)
 }
 
-// TestAViewerHasExposedSkillsOnly: none signs with the appliance's key, and none is
-// begun that cannot be.
+// TestAViewerHasExposedSkillsOnly checks that a viewer can perform only exposed skills, not sign-action for example,
+// and which actions it can read.
 func TestAViewerHasExposedSkillsOnly(t *testing.T) {
 	t.Parallel()
 	h := viewed(t)
@@ -59,8 +59,8 @@ func TestAViewerHasExposedSkillsOnly(t *testing.T) {
 	h.Expect(http.StatusOK, `"Ann"`, http.MethodGet, "/api/v1/actions", "", "X-Admin-Token", h.OwnerToken())
 }
 
-// TestAStrangerActsForNoCharacter: what a robot says that nobody has adopted is neither in
-// the list of what characters do nor in the diary.
+// TestAStrangerActsForNoCharacter checks that the speech of a robot that is not adopted is neither in the list of
+// actions nor in the diary.
 func TestAStrangerActsForNoCharacter(t *testing.T) {
 	t.Parallel()
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
@@ -76,8 +76,8 @@ func TestAStrangerActsForNoCharacter(t *testing.T) {
 	}
 }
 
-// TestAViewersReportIsMarkedInTheDiary: it does not pass for what the character
-// has said, done, signed or remembered.
+// TestAViewersReportIsMarkedInTheDiary checks that actions reported by a viewer have by=viewer in the diary, which
+// distinguishes them from those of the character.
 func TestAViewersReportIsMarkedInTheDiary(t *testing.T) {
 	t.Parallel()
 	h := viewed(t)
@@ -91,7 +91,7 @@ func TestAViewersReportIsMarkedInTheDiary(t *testing.T) {
 	}
 	h.Bus.Publish("", "", event.Said{Text: "my own words"})
 	var entries []diary.Entry
-	h.Eventually("all reports are kept", func() bool { // and what the skill has said
+	h.Eventually("all reports are kept", func() bool { // with an entry for the speech of the skill and one for "my own words"
 		entries = h.Diary.Newest(20)
 		return len(entries) == len(reports)+2
 	})

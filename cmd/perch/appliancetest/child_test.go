@@ -11,7 +11,7 @@ import (
 	"perch/waittest"
 )
 
-// TestRunChild: a child lives on when the thread ends from which it was asked for.
+// TestRunChild checks that a child process survives the end of the thread that called RunChild.
 func TestRunChild(t *testing.T) {
 	child := ChildCommand("sleep", "60")
 	ended, started, thread := make(chan struct{}), make(chan error, 1), 0

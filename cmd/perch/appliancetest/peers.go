@@ -97,7 +97,8 @@ func (p *Peers) SetFailure(peer Peer, failure Failure) {
 	state.failure, state.changed = failure, make(chan struct{})
 }
 
-// Served returns the number of requests that a peer has received during a Failure.
+// Served returns the number of requests that a peer has received during a Failure. The recognizer counts an
+// utterance twice: at its beginning and at its end.
 func (p *Peers) Served(peer Peer, failure Failure) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
