@@ -14,8 +14,8 @@ import (
 	"perch/language"
 )
 
-// timers stores and rings timers and reminders. It is implemented by notice.Timers, where the
-// methods are documented.
+// timers sets, cancels and lists timers and reminders. It is implemented by notice.Timers, where
+// the methods are documented.
 type timers interface {
 	Set(ctx context.Context, body agent.Body, t agent.Timer, now time.Time) (agent.Timer, error)
 	// Cancel cancels timers and returns their number.

@@ -7,8 +7,8 @@ import (
 
 // Complete reports whether a text is a sentence of the book whose meaning no further words
 // can change, so that the recognizer need not wait for more. It is false for a sentence
-// that ends with a number, because people pause within numbers, and if maxTotalSteps does not
-// suffice to compare the text with all sentences.
+// that ends with a number, because people pause within numbers. It is also false if maxTotalSteps
+// does not suffice to compare the text with all sentences.
 func (b *Book) Complete(text string) bool {
 	matched, ok := b.match(text)
 	if !ok {

@@ -13,8 +13,8 @@ import (
 // The linker sets these variables; see the Makefile.
 var (
 	version = "dev"
-	commit  = ""
-	built   = ""
+	commit  = "" // hash of the Git commit; if empty, versionCommand reads it from the build information
+	built   = "" // time of the build (RFC 3339); may be empty
 )
 
 // versionCommand returns the command perch version.

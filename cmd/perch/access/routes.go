@@ -36,7 +36,7 @@ type Parts struct {
 	// whether the owner sent a request.
 	Character  func(r gin.IRouter, owns func(*http.Request) bool)
 	OpenClaw   Mount       // for programs made for OpenClaw, which send the skins' key in a message; nil if it is off
-	VCCP       []Mount     // for models and characters that use VCCP; also in Skins and Upgrades
+	VCCP       []Mount     // for models and characters that use VCCP (see package vccp); also in Skins and Upgrades
 	Web        *web.Server // the owner's page; nil if it is off
 	QueryToken bool        // whether Upgrades also accept the skins' key as ?token=
 }

@@ -37,9 +37,9 @@ const (
 	authorityLifetime = 10 * 365 * 24 * time.Hour
 	// certificateLifetime is the maximum that iPhones accept. A browser without the authority warns after each renewal.
 	certificateLifetime = 825 * 24 * time.Hour
-	renewBefore         = 30 * 24 * time.Hour
-	slowClock           = 24 * time.Hour // how long before now certificates become valid, for devices whose clocks are slow
-	checkEvery          = time.Minute    // minimum interval between checks of names and expiry in GetCertificate
+	renewBefore         = 30 * 24 * time.Hour // how long before its expiry a certificate is renewed
+	slowClock           = 24 * time.Hour      // how long before now certificates become valid, for devices whose clocks are slow
+	checkEvery          = time.Minute         // minimum interval between checks of names and expiry in GetCertificate
 )
 
 // privateAddresses are the IPv4 addresses that the authority's name constraints permit.
