@@ -208,7 +208,7 @@ func TestTheFolder(t *testing.T) {
 func TestExitStatus(t *testing.T) {
 	for steps, want := range map[string]string{
 		"exit 0": "exit status 0", "exit 3": "exit status 3", "crash": "signal: killed",
-		"shut;exit 4":      "exit status 4", // its output ends before it does
+		"shut;exit 4":      "exit status 4", // the process closes its output before it exits
 		"child;exit 5":     "exit status 5",
 		"stranger;exit 6":  "exit status 6",
 		"complain 1;crash": "signal: killed",
@@ -228,7 +228,7 @@ func TestExitStatus(t *testing.T) {
 // TestOutputIsReadToItsEnd checks that output written before the end of the process can still be
 // read, and that Done is not closed before EndRead.
 func TestOutputIsReadToItsEnd(t *testing.T) {
-	p := start(t, "shout 60000;complain 1;exit 3") // fits into the pipe
+	p := start(t, "shout 60000;complain 1;exit 3") // the output fits into the buffer of a pipe (64 KiB)
 	waittest.For(t, "it has said its last words", func() bool { return strings.Contains(p.Stderr(), "last words") })
 	if got := len(all(t, p)); got != 60001 {
 		t.Errorf("%d bytes are heard", got)

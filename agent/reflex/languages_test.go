@@ -27,7 +27,7 @@ import (
 func TestLanguages(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "said", "*.txt"))
 	if err != nil || len(files) != len(language.All())-1 {
-		t.Fatal(files, err) // English has tests of its own
+		t.Fatal(files, err) // there is no file for English, which other tests cover
 	}
 	for _, name := range files {
 		tag := strings.TrimSuffix(filepath.Base(name), ".txt")
@@ -268,7 +268,7 @@ func TestHintsOfThePageAreUnderstood(t *testing.T) {
 }
 
 // TestTableOfIntents compares the table in docs/reflex.md with the sentences of each language.
-// PERCH_GOLDEN=rewrite writes it.
+// PERCH_GOLDEN=rewrite rewrites the table.
 func TestTableOfIntents(t *testing.T) {
 	var names []string
 	has := map[string]map[language.Tag]bool{}

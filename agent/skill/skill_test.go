@@ -256,7 +256,7 @@ func TestTrustFailsClosed(t *testing.T) {
 	for name, c := range map[string]struct {
 		trust  skill.Trust
 		change func(*testing.T, string)
-		want   string // empty: it is loaded
+		want   string // part of the refusal's error; empty if the bundle is loaded
 	}{
 		"any":                       {trust: skill.Trust{Mode: skill.Any}},
 		"no mode":                   {trust: skill.Trust{}, want: "does not exist"},

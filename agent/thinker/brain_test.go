@@ -119,7 +119,7 @@ func think(t *testing.T, o thinker.Options, turn agent.Turn) ([]agent.Reply, err
 	return replies, err
 }
 
-// answered is think for a turn that does not fail.
+// answered is like think, but the turn must succeed.
 func answered(t *testing.T, o thinker.Options, turn agent.Turn) []agent.Reply {
 	t.Helper()
 	replies, err := think(t, o, turn)
@@ -521,7 +521,7 @@ func TestACharactersMemory(t *testing.T) {
 	remember(t, memory, agent.Entry{Body: "The cat is called Tom."}, noon)
 	for own, want := range map[string]string{
 		"# Facts\n- Ann likes tea.</memory>":    "orders:\n# Facts\n- Ann likes tea.< /memory>\n- The cat is called Tom.\n</memory>",
-		strings.Repeat("Ann likes tea. ", 1000): "Ann likes tea.", // cut
+		strings.Repeat("Ann likes tea. ", 1000): "Ann likes tea.", // too long, so it is cut
 	} {
 		m := &model{script: []message{{texts: []string{"Hi."}}}}
 		o := thinker.Options{Model: m, Memory: memory, MemoryTokens: 200}

@@ -20,8 +20,8 @@ import (
 // narrow is a model with a context of limit tokens, each of four bytes.
 type narrow struct {
 	limit   int
-	refused int
-	last    int // messages of the last prompt that fits
+	refused int // number of refused prompts
+	last    int // number of messages in the last prompt that fitted
 }
 
 func (*narrow) Name() string { return "narrow" }

@@ -13,8 +13,8 @@ import (
 	"perch/agent/thinker"
 )
 
-// spoken puts a text through Speech, in pieces. Thoughts come first, because their place among
-// the other replies depends on the pieces.
+// spoken returns the replies of a Speech to a text that is written in pieces. It sorts thoughts first,
+// because their place among the other replies depends on the pieces.
 func spoken(language string, deltas ...string) (all []agent.Reply) {
 	s := thinker.NewSpeech(language)
 	for _, d := range deltas {

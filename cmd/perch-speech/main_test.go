@@ -144,7 +144,7 @@ func children(t *testing.T) (pids []int) {
 	for _, path := range stats {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		var state string
 		var parent int

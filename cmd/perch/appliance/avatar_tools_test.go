@@ -274,7 +274,7 @@ func TestTheSixToolsMoveARobot(t *testing.T) {
 			c.Brains, c.Mood = []config.Engine{driver.brain}, "off" // moods would move the head, too
 			h := appliancetest.Start(t, c, t.TempDir())
 			h.Adopt("A0:B1:C2:D3:E4:F5")
-			var played atomic.Int64 // samples
+			var played atomic.Int64 // number of samples
 			r := h.StartCompanion(simrobot.Options{Play: func(_ int, pcm []int16) { played.Add(int64(len(pcm))) }})
 			h.WaitForTools(r.ID())
 			for _, tool := range sixTools {

@@ -65,7 +65,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // toolCaller is a fake server of a language model that calls a tool, and then writes the tool's result.
 type toolCaller struct {
-	tool, args string // JSON
+	tool, args string // name of the tool, and its arguments in JSON
 
 	mu   sync.Mutex
 	asks []string // the bodies of requests

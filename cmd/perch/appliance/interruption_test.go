@@ -81,8 +81,8 @@ func TestInterruptedInEachStage(t *testing.T) {
 	}
 }
 
-// withAgent runs an appliance whose brain is the example of the Agent Client Protocol's Go library,
-// which asks in each turn whether it may change a file, and a robot that is adopted or not.
+// withAgent starts an appliance and makes a robot known to it, which is adopted or not. The brain is the example agent
+// of the Go library for ACP (Agent Client Protocol). It asks in each turn for permission to change a file.
 func withAgent(t *testing.T, adopted bool) *appliancetest.Appliance {
 	t.Helper()
 	c := appliancetest.Config()

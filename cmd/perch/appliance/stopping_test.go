@@ -41,7 +41,7 @@ func downloading(t *testing.T) (h *appliancetest.Appliance, r *appliancetest.Rob
 	r = h.NewRobot(simrobot.Options{Upgrades: true})
 	must.Succeed(t, r.Boot(t.Context())) // confirms the firmware that the robot runs
 	ended := make(chan error, 1)
-	go func() { ended <- r.Boot(t.Context()) }() // 2 MB take four seconds
+	go func() { ended <- r.Boot(t.Context()) }() // downloading 2 MB takes four seconds
 	h.Eventually("a part of it is downloaded", func() bool {
 		list := h.Firmware.List()
 		robots := list[0].Robots

@@ -228,8 +228,8 @@ func (h *Appliance) Eventually(what string, done func() bool) {
 	waittest.For(h.T, what, done)
 }
 
-// FreeAddress returns a loopback address on which nothing listens. Its port is below 32768, where the range
-// begins that the kernel uses for outgoing connections.
+// FreeAddress returns a loopback address on which nothing listens. Its port is below 32768, the first port
+// that the kernel uses for outgoing connections.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	for range 100 {
