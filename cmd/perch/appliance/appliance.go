@@ -125,10 +125,10 @@ type Options struct {
 	Built   time.Time // when this program was built
 
 	FirstSteps io.Writer // receives a text with the owner's first steps; may be nil
-	Terminal   bool      // FirstSteps is a terminal: what it shows is for the owner alone
+	Terminal   bool      // whether FirstSteps is a terminal, which only the owner sees
 	Flags      string    // flags with which other perch commands find this appliance
 
-	NewDatabase bool // start with an empty database although traces of an earlier one exist
+	NewDatabase bool // whether to start with an empty database although traces of an earlier one exist
 
 	Logs    logs                                           // holds the lines that Log has written; may be nil
 	Overlay *config.Overlay                                // shows and changes the configuration; may be nil

@@ -126,7 +126,8 @@ func TestConstraints(t *testing.T) {
 	}
 }
 
-// TestRenewal checks that the certificate and the authority are renewed 30 days before they expire, and not earlier.
+// TestRenewal checks that the certificate is renewed 30 days before it expires and not earlier, that it does not outlive
+// the authority, and that an authority that expires soon is replaced.
 func TestRenewal(t *testing.T) {
 	h := open(t, "perch.local")
 	first, ca := h.served(t), h.Certificate()
