@@ -9,7 +9,7 @@ import (
 type dotRules struct {
 	abbreviations map[string]abbreviation // key: the abbreviation in lower case, without its last dot
 	ordinals      bool                    // whether "3." means the third
-	nouns         bool                    // whether nouns begin with a capital, which then does not show that a sentence begins
+	nouns         bool                    // whether nouns begin with a capital, so that a capital does not show the beginning of a sentence
 }
 
 // abbreviation determines when the dot of an abbreviation also ends the sentence.

@@ -29,7 +29,7 @@ const (
 // and on MQTT, and that the mood fades. The file moodTranscript contains what each client received, in order and
 // without times. PERCH_GOLDEN=rewrite rewrites the file.
 //
-// Three unsure sentences produce the maximum of the feeling uncertain, which leads to no gesture. So the transcript
+// Three unsure sentences produce the maximum of the feeling uncertain, to which no gesture belongs. So the transcript
 // does not depend on the speed of the machine.
 func TestMoodReachesRobotSkinAndMQTT(t *testing.T) {
 	t.Parallel()
