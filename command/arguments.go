@@ -16,12 +16,12 @@ import (
 // argumentsOf returns the arguments that a command's Use line lists.
 func argumentsOf(c *cobra.Command) []string { return strings.Fields(c.Use)[1:] }
 
-// argumentKind returns an argument of a Use line without its brackets and dots: "[FILE]" is of
-// the kind "FILE".
+// argumentKind returns the kind of an argument in a Use line, which is the argument without brackets
+// and dots: "FILE" for "[FILE]".
 func argumentKind(argument string) string { return strings.Trim(argument, "[].") }
 
-// choices returns the words of a kind such as "claude|codex", or nil for a kind that is not such a
-// list of words in lower case.
+// choices returns the words of a kind such as "claude|codex". It returns nil if the kind contains no "|"
+// or has letters in upper case.
 func choices(kind string) []string {
 	if !strings.Contains(kind, "|") || kind != strings.ToLower(kind) {
 		return nil
@@ -29,8 +29,8 @@ func choices(kind string) []string {
 	return strings.Split(kind, "|")
 }
 
-// checkArguments returns a usage error if the arguments of a command line do not fit
-// the command's Use line: their number is wrong, or one is not among the words of its kind.
+// checkArguments returns a usage error if args has too few or too many arguments for a Use line, or if an
+// argument is not among the words of its kind. listed are the arguments in the Use line.
 func checkArguments(listed, args []string) error {
 	minArgs, maxArgs := 0, len(listed)
 	for _, argument := range listed {
@@ -60,7 +60,7 @@ func checkArguments(listed, args []string) error {
 	return nil
 }
 
-// completeArguments returns the completions of the argument that follows args. They depend on the
+// completeArguments returns the completions of the argument that follows args, according to the
 // argument's kind in the Use line.
 func completeArguments(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if listed := argumentsOf(c); len(args) < len(listed) {
@@ -70,7 +70,7 @@ func completeArguments(c *cobra.Command, args []string, _ string) ([]string, cob
 }
 
 // registerFlagCompletions adds completions for the values of all flags of a command and its
-// subcommands. They depend on the kind in backquotes in the flag's usage.
+// subcommands, according to the kind in backquotes in each flag's usage.
 func registerFlagCompletions(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		registerFlagCompletions(sub)
@@ -84,8 +84,8 @@ func registerFlagCompletions(c *cobra.Command) {
 	})
 }
 
-// completions returns the possible values of an argument of the given kind. For files and folders it
-// returns a directive to the shell instead, which completes these itself.
+// completions returns the possible values of an argument of the given kind. For a file or a folder it
+// returns no values, and the directive that makes the shell complete the name.
 func completions(ctx context.Context, kind string) ([]string, cobra.ShellCompDirective) {
 	switch {
 	case strings.HasPrefix(kind, "ROBOT"):
@@ -98,9 +98,9 @@ func completions(ctx context.Context, kind string) ([]string, cobra.ShellCompDir
 	return choices(kind), cobra.ShellCompDirectiveNoFileComp
 }
 
-// listRobots returns the IDs of the appliance's robots, and their names unless they contain a space.
-// It asks the appliance that perch robot list asks: the appliance named by PERCH_URL, or else this
-// machine's. listRobots returns nil after an error, or if there is no answer within two seconds.
+// listRobots returns the IDs of the appliance's robots, and the names that contain no space. It runs
+// perch robot list, which asks the appliance that PERCH_URL names, or the appliance on this machine if
+// PERCH_URL is not set. listRobots returns nil after an error, or if there is no answer within two seconds.
 func listRobots(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -44,8 +44,8 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	return c.CommandPath(), cmp.Or(err, out.firstError())
 }
 
-// output is the output of a command. It remembers the first error of writing, which the functions
-// that print do not check. Its methods are safe for concurrent use if those of the Writer are.
+// output is the output of a command. It remembers the first write error, because commands do not check
+// the errors of printing. Its methods are safe for concurrent use if those of the Writer are.
 type output struct {
 	io.Writer
 	mu  sync.Mutex
@@ -62,15 +62,15 @@ func (o *output) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// firstError returns the first error of writing.
+// firstError returns the first write error, or nil.
 func (o *output) firstError() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err
 }
 
-// prepareCommand makes a command and its subcommands check and complete arguments as their Use
-// lines say. It gives each group of commands below the root a hidden help command.
+// prepareCommand makes a command and its subcommands check and complete their arguments according to
+// their Use lines. It gives each group of commands below the root a hidden help command.
 func prepareCommand(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		prepareCommand(sub)
@@ -117,8 +117,8 @@ func runHelp(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// unknownCommand runs if a group of commands is called without a subcommand or with an unknown
-// one. It returns a usage error.
+// unknownCommand returns the usage error for a group of commands that was called without a subcommand
+// or with an unknown one. Without a subcommand, it also writes the group's help to stderr.
 func unknownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		Help(c.ErrOrStderr(), c)
@@ -131,9 +131,9 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	return Usagef("unknown command %q%s", args[0], similar)
 }
 
-// didYouMean returns the end of an error message, which suggests the commands of a group whose
-// names are similar to typed. If no name is similar, it suggests commands of the subgroups whose
-// name or SuggestFor is similar to typed. It returns "" if nothing is similar.
+// didYouMean returns the end of an error message, which suggests the commands of a group that have a
+// name or SuggestFor similar to typed. If the group has no such command, didYouMean suggests such
+// commands of its subgroups. It returns "" if the subgroups have none either.
 func didYouMean(group *cobra.Command, typed string) string {
 	group.SuggestionsMinimumDistance = 2
 	similar := group.SuggestionsFor(typed)
@@ -150,7 +150,7 @@ func didYouMean(group *cobra.Command, typed string) string {
 }
 
 // DidYouMean returns the end of an error message, which suggests the names that are similar to
-// typed. It returns "" if none is similar.
+// typed, or "" if no name is similar.
 func DidYouMean(typed string, names []string) string {
 	group := &cobra.Command{SuggestionsMinimumDistance: 2}
 	oneWord := strings.NewReplacer(" ", "\u00a0") // the name of a command of cobra ends at a space
@@ -160,8 +160,8 @@ func DidYouMean(typed string, names []string) string {
 	return strings.ReplaceAll(suggestion(group.SuggestionsFor(oneWord.Replace(typed))), "\u00a0", " ")
 }
 
-// suggestion returns the end of an error message that suggests the similar names, or "" without
-// similar names.
+// suggestion returns the end of an error message, which suggests the similar names, or "" if similar is
+// empty.
 func suggestion(similar []string) string {
 	if len(similar) == 0 {
 		return ""
@@ -181,8 +181,8 @@ func flagError(c *cobra.Command, err error) error {
 	return Usagef("%w%s", err, DidYouMean("--"+missing.GetSpecifiedName(), flags))
 }
 
-// longFlags replaces -name by --name: Perch's programs accept both forms, as Go's package flag
-// does.
+// longFlags returns args with -name replaced by --name for the flags of the command that args run:
+// Perch's programs accept both forms, as Go's package flag does.
 func longFlags(root *cobra.Command, args []string) []string {
 	c, _, err := root.Find(args)
 	if err != nil {
@@ -249,8 +249,8 @@ func WriteJSON(w io.Writer, value any) error {
 	return err
 }
 
-// escapeControls escapes the control characters that encoding/json leaves as they are, because a
-// terminal would execute them.
+// escapeControls escapes the control characters that encoding/json does not escape, because a
+// terminal would interpret them.
 func escapeControls(text string) string {
 	if !strings.ContainsFunc(text, isControl) {
 		return text

@@ -51,7 +51,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// program is one with a command of each kind. A command prints its name, its
+// program returns the root of a program with a command of each kind. A command prints its name, its
 // arguments and its flags.
 func program() *cobra.Command {
 	run := func(c *cobra.Command, args []string) error {
@@ -124,7 +124,7 @@ func TestExecute(t *testing.T) {
 	}
 }
 
-// TestOutputThatCannotBeWritten fails a command that would have succeeded, whatever it prints.
+// TestOutputThatCannotBeWritten: a command whose output cannot be written fails.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	full := must.Value(os.OpenFile("/dev/full", os.O_WRONLY, 0))(t)
 	defer full.Close()
@@ -170,7 +170,7 @@ Examples:
 	}
 }
 
-// TestManual: a hidden command is in no manual.
+// TestManual: the manual contains the commands except the hidden ones.
 func TestManual(t *testing.T) {
 	const want = `.SS robot say
 .B prog robot say
@@ -197,8 +197,8 @@ prog say ROBOT TEXT...
 	}
 }
 
-// TestComplete asks as the scripts do. The number is what the shell is to
-// complete by itself: nothing (4), files (0), folders (16).
+// TestComplete requests completions as the shells' scripts do. The number after the colon is the directive to the
+// shell: 4 for no file names, 0 for file names, 16 for folders.
 func TestComplete(t *testing.T) {
 	bin := t.TempDir()
 	devices := `#!/bin/sh

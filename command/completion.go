@@ -22,8 +22,8 @@ func Completion(program string) *cobra.Command {
 	}
 }
 
-// bashFallback defines two functions that the completion script for bash calls. They come from
-// the package bash-completion, which some machines do not have.
+// bashFallback defines two functions that the completion script for bash calls, if the package
+// bash-completion, which normally defines them, is not installed.
 const bashFallback = `
 if ! declare -F _get_comp_words_by_ref >/dev/null; then
 	_get_comp_words_by_ref() {
@@ -36,8 +36,8 @@ if ! declare -F _get_comp_words_by_ref >/dev/null; then
 fi
 `
 
-// WriteCompletion writes the completion script for a shell. The script runs the program to find
-// the completions.
+// WriteCompletion writes the completion script for a shell: "zsh", "fish", or bash for any other value.
+// The script runs the program to find the completions.
 func WriteCompletion(w io.Writer, root *cobra.Command, shell string) error {
 	switch shell {
 	case "zsh":

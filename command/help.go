@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Help writes a command's usage, description, subcommands or options, and examples.
+// Help writes a command's usage, description, subcommands, options and examples. The options of a group
+// of commands are left out if its only option is --help.
 func Help(w io.Writer, c *cobra.Command) {
 	arguments, commands, showOptions := argumentsOf(c), Visible(c), false
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) { showOptions = showOptions || f.Name != "help" })

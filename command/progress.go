@@ -37,7 +37,7 @@ func (p *Progress) At(done int64) {
 	fmt.Fprintf(p.to, "\r[%s%s] %3d %% of %.1f MB", strings.Repeat("#", full), strings.Repeat(".", width-full), percent, float64(p.size)/1e6)
 }
 
-// Finish ends the line.
+// Finish ends the line, if progress was shown.
 func (p *Progress) Finish() {
 	if p.live && p.shown >= 0 {
 		fmt.Fprintln(p.to)

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// UnknownWidth is the assumed width of an output, in columns, if its real width is unknown.
+// UnknownWidth is the width of an output, in columns, if its real width is unknown or less than 40 columns.
 const UnknownWidth = 100
 
 // Screen describes an output that a person reads.
@@ -18,7 +18,8 @@ type Screen struct {
 	Colour   bool // whether the output may contain colour codes
 }
 
-// ScreenOf returns the properties of an output. Colour is for terminals only, and the environment
+// ScreenOf returns the properties of an output. The width is that of the terminal, or the environment
+// variable COLUMNS if the output is not a terminal. Only terminals have colour, and the environment
 // may disable it (https://no-color.org).
 func ScreenOf(w io.Writer, getenv func(string) string) Screen {
 	s := Screen{Width: UnknownWidth}
@@ -36,8 +37,8 @@ func ScreenOf(w io.Writer, getenv func(string) string) Screen {
 	return s
 }
 
-// File returns the file behind an output, such as the output of a command that Execute runs, if it
-// is a file.
+// File returns the file that w writes to. w is a file, or the output of a command that Execute runs.
+// isFile is false if w writes to something else.
 func File(w io.Writer) (file *os.File, isFile bool) {
 	if o, ok := w.(*output); ok {
 		w = o.Writer
@@ -46,8 +47,8 @@ func File(w io.Writer) (file *os.File, isFile bool) {
 	return file, isFile
 }
 
-// windowOf reports whether a file is a terminal, and the terminal's width in columns, which is 0
-// if it is unknown.
+// windowOf returns the width of a terminal in columns, or 0 if the width is unknown, and whether the
+// file is a terminal.
 func windowOf(file *os.File) (columns int, isTerminal bool) {
 	var size struct{ rows, columns, x, y uint16 }
 	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, file.Fd(), syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size)))

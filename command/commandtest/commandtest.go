@@ -57,8 +57,7 @@ func RunAsNobody(t *testing.T, name string) {
 	t.Helper()
 	scratch := OpenFolder(t)
 	must.Succeed(t, os.Chmod(scratch, 0o777))
-	// The binary is started by this path because the user nobody may not be able to read its
-	// folder.
+	// The path is /proc/self/exe because the user nobody may not have access to the binary's folder.
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+name+"$", "-test.v")
 	cmd.Dir, cmd.Env = scratch, append(os.Environ(), "TMPDIR="+scratch, "HOME="+scratch)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
