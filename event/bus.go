@@ -27,7 +27,7 @@ type Bus struct {
 	mu      sync.Mutex
 	seq     uint64        // number of the latest event
 	rings   [3]ring       // index: see ringOf
-	changed chan struct{} // closed and replaced by the pump after events were added
+	changed chan struct{} // closed and replaced by the pump after events were added or the bus was closed
 	closed  bool
 
 	poke chan struct{} // wakes the pump
@@ -110,8 +110,9 @@ func (b *Bus) ParseID(id string) (seq uint64, ok bool) {
 	return seq, err == nil && seq <= b.Seq()
 }
 
-// Publish gives an event its number and time, and makes it available to readers. It never waits for
-// a reader. After Close it does nothing.
+// Publish gives an event its number and time, and makes it available to readers. robot and session may
+// be empty. A bus of NewBusFor drops most events of strangers. Publish never waits for a reader. After
+// Close it does nothing.
 func (b *Bus) Publish(robot device.ID, session string, e Event) {
 	if b.trusts != nil && robot != "" && !isAllowedForStrangers(e) && !b.trusts(robot) {
 		return
@@ -168,7 +169,8 @@ func (b *Bus) pump() {
 	}
 }
 
-// Close closes the bus. Readers receive the remaining events and then ErrClosed.
+// Close closes the bus and waits for its goroutine. Readers receive the remaining events and then
+// ErrClosed.
 func (b *Bus) Close() {
 	b.mu.Lock()
 	b.closed = true

@@ -102,9 +102,8 @@ func TestNextEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// TestConcurrentPublishersAndReaders publishes from many goroutines at once while readers of every
-// kind follow; whatever the schedule, each sees Seq rise and receives Missed
-// for all that it loses.
+// TestConcurrentPublishersAndReaders publishes from eight goroutines while eight readers read. For every
+// reader, Seq must rise, and the events it received and those that Missed counts must add up to all events.
 func TestConcurrentPublishersAndReaders(t *testing.T) {
 	const publishers, each, readers = 8, 2000, 8
 	b := newBus(t)
@@ -150,8 +149,8 @@ func TestConcurrentPublishersAndReaders(t *testing.T) {
 	wg.Wait()
 }
 
-// TestReaderProperties checks, for any log and any place to begin, that a
-// reader sees rising Seq and exactly what was published from there.
+// TestReaderProperties checks, for random events and a random first number, that a reader of ReadFrom
+// receives all events from that number on, in order.
 func TestReaderProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := event.NewBus()
@@ -187,8 +186,8 @@ func TestEnvelopeJSON(t *testing.T) {
 	}
 }
 
-// TestEventsEnd when they are stopped, even if nobody reads them, and with the bus after the
-// last event.
+// TestEventsEnd: the channel of Events is closed by stop, even if nobody receives from the channel, and
+// after the last event of a closed bus.
 func TestEventsEnd(t *testing.T) {
 	b := event.NewBus()
 	defer b.Close()
@@ -209,8 +208,8 @@ func TestEventsEnd(t *testing.T) {
 	}
 }
 
-// TestStrangersAreOnlyKnown: of a robot that is not trusted the bus carries only
-// that it is known.
+// TestStrangersAreOnlyKnown: RobotSeen is the only one of these events that the bus carries for a robot
+// that is not adopted.
 func TestStrangersAreOnlyKnown(t *testing.T) {
 	trusted := map[device.ID]bool{"a0b1c2d3e4f5": true}
 	b := event.NewBusFor(func(id device.ID) bool { return trusted[id] })
@@ -237,8 +236,8 @@ func TestStrangersAreOnlyKnown(t *testing.T) {
 	}
 }
 
-// TestAtIsOfTheRunningClock: At keeps the monotonic reading, so that durations
-// counted from an event stay right when the wall clock is set.
+// TestAtIsOfTheRunningClock: At has a monotonic clock reading, so that durations since an event remain
+// correct when the wall clock is set.
 func TestAtIsOfTheRunningClock(t *testing.T) {
 	bus := event.NewBus()
 	defer bus.Close()

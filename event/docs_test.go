@@ -37,7 +37,7 @@ Of a stranger (a robot nobody has adopted) only ` + "`robot_seen`, `robot_adopte
 |---|---|---|
 `
 
-// declaration is a struct of the package, as its source has it.
+// declaration describes a struct in the source of the package.
 type declaration struct {
 	name, doc, kind string
 	fields          []field
@@ -45,8 +45,8 @@ type declaration struct {
 
 type field struct{ json, typ, comment string }
 
-// TestEventsPage holds docs/events.md: every event with its fields, their units
-// and when it is published. PERCH_GOLDEN=rewrite writes the page.
+// TestEventsPage compares docs/events.md with the page that eventsPage makes from the comments in event.go.
+// PERCH_GOLDEN=rewrite writes the page.
 func TestEventsPage(t *testing.T) {
 	const page = "../docs/events.md"
 	want := eventsPage(t, declarations(t))
@@ -103,7 +103,7 @@ func writeFields(t *testing.T, out *strings.Builder, d declaration) {
 	}
 }
 
-// declarations are the structs of event.go, which holds all events.
+// declarations returns the exported structs of event.go, which defines all events.
 func declarations(t *testing.T) (all []declaration) {
 	file := must.Value(parser.ParseFile(token.NewFileSet(), "event.go", nil, parser.ParseComments|parser.SkipObjectResolution))(t)
 	kinds := map[string]string{}
@@ -135,12 +135,12 @@ func declarations(t *testing.T) (all []declaration) {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// returned is the string that a method returns.
+// returned returns the string in the method's return statement.
 func returned(t *testing.T, decl *ast.FuncDecl) string {
 	return must.Value(strconv.Unquote(decl.Body.List[0].(*ast.ReturnStmt).Results[0].(*ast.BasicLit).Value))(t)
 }
 
-// fieldsOf are the fields of a struct that are part of its JSON.
+// fieldsOf returns the fields of a struct that are part of its JSON.
 func fieldsOf(t *testing.T, s *ast.StructType) (all []field) {
 	for _, f := range s.Fields.List {
 		if f.Tag == nil {
@@ -160,7 +160,7 @@ func fieldsOf(t *testing.T, s *ast.StructType) (all []field) {
 	return all
 }
 
-// typeName is what a field's type is called in JSON.
+// typeName returns the name of a field's type in docs/events.md.
 func typeName(t *testing.T, e ast.Expr) string {
 	switch source := types.ExprString(e); source {
 	case "string":

@@ -1,15 +1,16 @@
 // Package event defines all events of the appliance and the bus that carries them.
-// The parts of the appliance that listen, act and display communicate only through
-// events. Events never contain sound. docs/events.md lists every event; a test
-// generates it from the comments of this package.
+// The parts of the appliance publish what has happened, and other parts and programs
+// read it to display it or to react. Events never contain sound. docs/events.md lists
+// every event; a test generates it from the comments of the structs in event.go.
 //
 // The bus is a short log that readers read at their own pace, not a channel per
 // subscriber. Publish gives an event its number and time, writes it into a ring and
 // returns; it never waits for a reader. Every reader receives every event in the order
-// of Seq. A reader that falls a whole ring behind receives Missed with the number of
-// lost events, and continues with the oldest event in the ring; it must then read the
-// state again from the packages that own it. Perceived and Mood have separate rings,
-// because frequent events of sensors and feelings must not overwrite speech.
+// of Seq. A reader that falls a whole ring behind receives Missed with an upper bound
+// of the number of lost events, and continues with the oldest event in the ring; the
+// reader must then read the state again from the packages that own the state. Perceived
+// and Mood have separate rings, because frequent events of sensors and feelings must not
+// overwrite speech.
 package event
 
 import (
@@ -163,8 +164,8 @@ type ToolStatus struct {
 	SubAgent bool   `json:"sub_agent,omitempty"` // whether the tool is another agent
 }
 
-// SkinStatus returns the status in the words of the protocol for skins: running,
-// completed or error.
+// SkinStatus returns the status as the protocol for skins (programs that show the agent) spells it:
+// running, completed or error.
 func (t ToolStatus) SkinStatus() string {
 	switch t.Status {
 	case ToolDone:
@@ -219,8 +220,8 @@ const (
 	EndDone      = "done"
 	EndCancelled = "cancelled"
 	EndFailed    = "failed"
-	EndHangUp    = "hang_up"
-	EndSleep     = "sleep"
+	EndHangUp    = "hang_up" // the robot's channel is closed after the speech
+	EndSleep     = "sleep"   // like EndHangUp, and the agent shows the sleeping state
 )
 
 // Stages of a turn, whose durations TurnEnded reports.

@@ -7,7 +7,7 @@ import (
 	"perch/event"
 )
 
-// A reader takes events at its own pace, from where it was made on.
+// A reader receives the events that are published after the call of Read, and may read them later.
 func ExampleBus() {
 	bus := event.NewBus()
 	reader := bus.Read()

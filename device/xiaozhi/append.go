@@ -8,7 +8,7 @@ import (
 )
 
 // AppendFromRobot appends the JSON of a message from a robot. session is the session ID, which the
-// firmware puts into all messages except hello.
+// firmware puts into all messages except hello. A Goodbye carries its own session ID instead.
 func AppendFromRobot(dst []byte, session string, m FromRobot) []byte {
 	w := wire{Session: session}
 	m.fromRobot(&w)
@@ -35,7 +35,8 @@ func (m Event) fromRobot(w *wire)            { w.Type, w.Name, w.Data = "event",
 func (m Goodbye) fromRobot(w *wire)          { w.Session, w.Type = m.Session, "goodbye" }
 func (m UnknownFromRobot) fromRobot(w *wire) { w.Type = m.Type }
 
-// AppendToRobot appends the JSON of a message to a robot. session is the session ID.
+// AppendToRobot appends the JSON of a message to a robot. session is the session ID; a Welcome and a
+// Goodbye carry their own instead.
 func AppendToRobot(dst []byte, session string, m ToRobot) []byte {
 	if m, ok := m.(Alert); ok {
 		return appendJSON(dst, wireAlert{session, "alert", m.Status, m.Message, m.Emotion})
@@ -79,7 +80,7 @@ type wireAlert struct {
 	Emotion string `json:"emotion"`
 }
 
-// opus is the format of sound.
+// opus is the firmware's only format of sound.
 const opus = "opus"
 
 // wire returns the JSON form of a.

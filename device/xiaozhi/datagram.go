@@ -14,9 +14,9 @@ const (
 	KeySize        = 16   // size of an AES-128 key
 	NonceSize      = 16   // also the size of a datagram's header
 	MaxDatagram    = 1400 // maximum size of a datagram
-	datagramOpus   = 1    // type
-	flagsFromRobot = 0    // flags
-	flagsToRobot   = 1    // flags
+	datagramOpus   = 1    // type of a datagram with Opus
+	flagsFromRobot = 0    // flags of a robot's datagrams
+	flagsToRobot   = 1    // flags of the appliance's datagrams
 )
 
 // ErrDatagram is wrapped by the errors of Datagrams.Parse.
@@ -128,8 +128,8 @@ type ReplayWindow struct {
 	accepted uint64 // bit i is set if highest-i was accepted
 }
 
-// windowSize is the number of the highest sequence numbers that may still be accepted. It corresponds to
-// about four seconds of the firmware's packets.
+// windowSize is the number of sequence numbers, counted back from the highest accepted one, that may still
+// be accepted. It corresponds to about four seconds of the firmware's packets.
 const windowSize = 64
 
 // Accept reports whether a sequence number is new and not too old, and records it. 0 is invalid.

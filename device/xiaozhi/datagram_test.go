@@ -17,7 +17,7 @@ var (
 	talkNonce = xiaozhi.NewNonce([4]byte{0xde, 0xad, 0xbe, 0xef})
 )
 
-// asFirmware is a datagram as MqttProtocol::SendAudio makes it of the nonce.
+// asFirmware returns a datagram as the firmware's MqttProtocol::SendAudio makes it from the nonce.
 func asFirmware(t *testing.T, sequence, timestamp byte, opus []byte) []byte {
 	t.Helper()
 	header := bytes.Clone(talkNonce[:])

@@ -6,9 +6,9 @@ import (
 	"fmt"
 )
 
-// Framing is the layout of audio in binary messages: 1, 2 or 3. The response to a check-in sets it in
-// the robot's flash. Both directions use the same framing, and it cannot change within a session. The
-// robot sends the number of the framing in the Protocol-Version header and in hello.
+// Framing is the layout of audio in binary messages: 1, 2 or 3. The robot stores the number that the
+// response to a check-in contains, and sends it in the Protocol-Version header and in hello. Both
+// directions use the same framing, which cannot change within a session.
 //
 //	1  payload
 //	2  u16 version=2 | u16 type | u32 reserved | u32 timestamp | u32 payload size | payload

@@ -31,7 +31,7 @@ type AudioParams struct {
 type Features struct {
 	AEC       bool `json:"aec,omitempty"`        // the robot leaves echo cancellation to the appliance
 	MCP       bool `json:"mcp,omitempty"`        // the robot is an MCP server
-	GlyphPush bool `json:"glyph_push,omitempty"` // the appliance can send glyphs of a font; firmware 2.4.0 or later
+	GlyphPush bool `json:"glyph_push,omitempty"` // the robot accepts glyphs of a font; firmware 2.4.0 or later
 }
 
 // Hello is a robot's first message.
@@ -48,9 +48,9 @@ type Mode string
 
 // The listen modes of the firmware.
 const (
-	Auto     Mode = "auto"     // the appliance ends it; the microphone is closed while the robot speaks
-	Manual   Mode = "manual"   // the robot ends it with ListenStop (push to talk)
-	Realtime Mode = "realtime" // the appliance ends it; the microphone stays open
+	Auto     Mode = "auto"     // the appliance; the microphone is closed while the robot speaks
+	Manual   Mode = "manual"   // the robot, with ListenStop (push to talk)
+	Realtime Mode = "realtime" // the appliance; the microphone stays open while the robot speaks
 )
 
 // ListenStart opens the microphone.
@@ -97,7 +97,7 @@ type Welcome struct {
 	UDP     *UDP // for a session over MQTT; nil for a WebSocket
 }
 
-// UDP holds the address and the secrets of the sound in a session over MQTT.
+// UDP holds the address and the secrets of the UDP datagrams that carry the sound of a session over MQTT.
 type UDP struct {
 	Server string // IPv4 address or host name
 	Port   int

@@ -182,8 +182,8 @@ func isObject(raw json.RawMessage) bool {
 	return len(raw) > 0 && raw[0] == '{'
 }
 
-// ParseToRobot parses a text message to a robot. It returns errors for messages that would crash or hang
-// the firmware.
+// ParseToRobot parses a text message to a robot. It also returns errors for messages that would crash or
+// hang the firmware.
 func ParseToRobot(text []byte) (ToRobot, error) {
 	w, err := parseWire(text)
 	if err != nil {

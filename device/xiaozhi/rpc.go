@@ -42,7 +42,8 @@ type RPCError struct {
 // Error implements error.
 func (e *RPCError) Error() string { return e.Message }
 
-// ParseResponse parses the payload of an MCP message from a robot. Robots send only responses.
+// ParseResponse parses the payload of an MCP message from a robot. It returns an error if the payload is not
+// a response, because robots send only responses. Errors wrap ErrMessage.
 func ParseResponse(payload json.RawMessage) (Response, error) {
 	var w struct {
 		ID     *int            `json:"id"`

@@ -12,8 +12,8 @@ import (
 	"perch/must"
 )
 
-// fromRobot are messages as robots send them, bytes and value side by side.
-// Encoding gives the bytes, parsing the value, and fuzzing starts from them.
+// fromRobot lists messages from robots, as JSON and as values. Tests encode the values and parse the
+// JSON; the fuzz tests use the JSON as seeds.
 var fromRobot = []struct {
 	name    string
 	text    string
@@ -42,7 +42,7 @@ var fromRobot = []struct {
 		Data: json.RawMessage(`{"direction":"left"}`)}},
 }
 
-// toRobot are messages as the appliance sends them.
+// toRobot lists messages to robots, as JSON and as values.
 var toRobot = []struct {
 	name    string
 	text    string
@@ -108,7 +108,8 @@ func sameJSON(t *testing.T, got []byte, want string) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// TestWhatOtherClientsSend holds what is read although no firmware sends it.
+// TestWhatOtherClientsSend parses messages that only clients other than the firmware send, and invalid JSON
+// of the firmware.
 func TestWhatOtherClientsSend(t *testing.T) {
 	for text, want := range map[string]xiaozhi.FromRobot{
 		`{"type":"hello"}`:                                               xiaozhi.Hello{},
@@ -122,7 +123,7 @@ func TestWhatOtherClientsSend(t *testing.T) {
 		`{"type":"event","name":"face_lost"}`:                            xiaozhi.Event{Name: "face_lost", Data: json.RawMessage("{}")},
 		`{"type":"event","name":"face_lost","data":null}`:                xiaozhi.Event{Name: "face_lost", Data: json.RawMessage("{}")},
 		`{"type":"iot","descriptors":[]}`:                                xiaozhi.UnknownFromRobot{Type: "iot"},
-		// The firmware does not escape the words of an error.
+		// The firmware does not escape quotes in the message of an error.
 		`{"session_id":"s","type":"mcp","payload":{"jsonrpc":"2.0","id":7,"error":{"message":"Unknown tool: "x" here"}}}`: xiaozhi.FromMCP{
 			Payload: json.RawMessage(`{"jsonrpc":"2.0","id":7,"error":{"message":"Unknown tool: \"x\" here"}}`)},
 	} {
@@ -133,7 +134,7 @@ func TestWhatOtherClientsSend(t *testing.T) {
 	}
 }
 
-// badFromRobot and badToRobot are refused.
+// badFromRobot and badToRobot list messages for which parsing must return an error.
 var badFromRobot = []string{
 	``, `{`, `null`, `[]`, `[{"type":"hello"}]`, `"hello"`, `{}`, `{"type":""}`, `{"type":5}`,
 	`{"type":"hello","features":[]}`, `{"type":"hello","version":"1"}`, `{"type":"hello","audio_params":[1]}`,
@@ -165,7 +166,7 @@ func TestBadMessagesAreRefused(t *testing.T) {
 	}
 }
 
-// frames are audio in each framing, bytes and value side by side.
+// frames lists audio in each framing, as bytes and as values.
 var frames = []struct {
 	name    string
 	framing xiaozhi.Framing
