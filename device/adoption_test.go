@@ -10,8 +10,8 @@ import (
 	"perch/must"
 )
 
-// A code is valid for a time and for one adoption. It ends when the robot is forgotten, its bound
-// client returns or the appliance restarts.
+// TestCodeExpires: a code is valid for CodeLife and for one adoption. It becomes invalid when the robot is
+// forgotten, when the bound client of an adopted robot checks in, and when the appliance restarts.
 func TestCodeExpires(t *testing.T) {
 	for name, end := range map[string]func(r *device.Registry, code string) (*device.Registry, time.Time){
 		"late": func(r *device.Registry, _ string) (*device.Registry, time.Time) { return r, noon.Add(device.CodeLife) },
@@ -77,7 +77,8 @@ func TestCodeAdoptsOtherClientOfKnownRobot(t *testing.T) {
 	}
 }
 
-// What cannot be a code does not count as a wrong one.
+// TestTooManyWrongCodes: after ten wrong codes no code is accepted. Text that has not the form of a code does
+// not count as a wrong code.
 func TestTooManyWrongCodes(t *testing.T) {
 	r := device.NewRegistry(key, device.AdoptCode, newTable())
 	_, a := r.CheckIn(from(robotA, "one"), noon)
@@ -108,7 +109,7 @@ func TestRobotsWithoutACodeAreAdoptedByID(t *testing.T) {
 		c.Address = fmt.Sprintf("10.0.%d.%d", n/8, n%8)
 		id := c.ID
 		r.CheckIn(c, noon)
-		adopt(t, r, id) // the owner's cannot give way
+		adopt(t, r, id) // an adopted robot is not evicted
 		c.Client = device.NewClient("another")
 		if _, a := r.CheckIn(c, noon); a.Token != "" {
 			t.Fatalf("%s is let in", id)

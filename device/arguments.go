@@ -15,10 +15,10 @@ import (
 var ErrArguments = errors.New("the tool does not take these arguments")
 
 // Fit converts arguments to what the tool's schema requires: it changes names to the tool's
-// spelling, converts numbers to integers, clamps angles of the head and colours of lights to
-// their range, and leaves out null values and an axis with the value KeepHeadAxis. It returns an
-// error that wraps ErrArguments if the robot would refuse the arguments, or ignore one because of
-// its name.
+// spelling, converts numbers and strings to integers and booleans, clamps angles of the head and
+// colours of lights to their range, and leaves out null values and axes of the head with the value
+// KeepHeadAxis. It returns an error that wraps ErrArguments if the robot would refuse the arguments,
+// or would ignore one because of its name.
 func (t Tool) Fit(arguments map[string]any) (map[string]any, error) {
 	fitted := make(map[string]any, len(arguments))
 	for _, alias := range slices.Sorted(maps.Keys(arguments)) {
@@ -49,7 +49,8 @@ func (t Tool) Fit(arguments map[string]any) (map[string]any, error) {
 	return fitted, nil
 }
 
-// argument returns the tool's spelling of an argument's name. Case is ignored, as in the firmware.
+// argument returns the tool's spelling of an argument's name, or false if the tool has no such argument.
+// It ignores case.
 func (t Tool) argument(name string) (string, bool) {
 	if _, ok := t.Schema.Properties[name]; ok {
 		return name, true
@@ -62,7 +63,7 @@ func (t Tool) argument(name string) (string, bool) {
 	return "", false
 }
 
-// argumentNames returns the names of the tool's arguments for an error, or "none".
+// argumentNames returns the names of the tool's arguments for an error message, or "none".
 func (t Tool) argumentNames() string {
 	if len(t.Schema.Properties) == 0 {
 		return "none"
@@ -129,7 +130,8 @@ func (t Tool) fitRange(name string, a Argument, n int) (any, error) {
 	return n, nil
 }
 
-// rangeText describes the argument's range for an error.
+// rangeText describes the argument's range for an error message. The argument must have a minimum or a
+// maximum.
 func (a Argument) rangeText() string {
 	switch {
 	case a.Minimum != nil && a.Maximum != nil:

@@ -26,7 +26,7 @@ func TestFit(t *testing.T) {
 		tool  Tool
 		given m
 		want  m
-		error string // holds this; empty is none
+		error string // part of the expected error; empty for no error
 	}{
 		"as they are":            {volume, m{"volume": 40}, m{"volume": 40}, ""},
 		"from JSON":              {volume, m{"volume": 40.0}, m{"volume": 40}, ""},

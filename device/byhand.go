@@ -10,7 +10,8 @@ import (
 
 // AddByHand registers and adopts a robot whose firmware makes no check-in, such as the community's firmware for
 // Stack-chan. The owner enters the address of the appliance and the robot's token (see Registry.Token) in the settings
-// of that firmware. baseURL is the URL at which the robot will reach the appliance. Errors wrap ErrName or ErrTaken.
+// of that firmware. The robot gets a random ID. baseURL is the URL at which the robot will reach the appliance. Errors
+// wrap ErrName, ErrTaken or an error of the store.
 func (r *Registry) AddByHand(name, baseURL string, now time.Time) (Robot, error) {
 	name, err := CheckName(name)
 	if err != nil {
@@ -23,7 +24,7 @@ func (r *Registry) AddByHand(name, baseURL string, now time.Time) (Robot, error)
 	}
 	robot := Robot{Client: NewClient(rand.Text()), Bound: true, Named: true, ByHand: true, Settings: Settings{Name: name}, BaseURL: baseURL, FirstSeen: now}
 	for known := true; known; _, known = r.robots[robot.ID] {
-		address := [6]byte{2} // the bit of a MAC address that no maker has assigned
+		address := [6]byte{2} // a locally administered MAC address, which no manufacturer has assigned
 		_, _ = rand.Read(address[1:])
 		robot.ID = ID(hex.EncodeToString(address[:]))
 	}
@@ -34,8 +35,8 @@ func (r *Registry) AddByHand(name, baseURL string, now time.Time) (Robot, error)
 	return r.effective(robot), nil
 }
 
-// AdmitByHand returns the robot that was added by hand and has the token, or false if there is no such robot. The
-// token alone suffices, because such a robot may send any Device-Id and Client-Id.
+// AdmitByHand returns the robot that was added by hand and has the token, or false if no such robot exists. The
+// token alone suffices, because a robot that was added by hand may send any Device-Id and Client-Id.
 func (r *Registry) AdmitByHand(token string) (Robot, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"perch/must"
 )
 
-// TestAddByHand: a robot that makes no check-in is adopted under its name, and its token alone lets it in, until it is forgotten.
-// Nobody gets the token by a check-in with its ID.
+// TestAddByHand: a robot that was added by hand is adopted, and its token alone admits it until it is forgotten. A check-in
+// with the robot's ID does not return the token.
 func TestAddByHand(t *testing.T) {
 	kept, r := newRegistry(device.AdoptCode)
 	robot := must.Value(r.AddByHand("  desk ", "http://192.168.1.2:8003", noon))(t)

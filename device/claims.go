@@ -12,10 +12,10 @@ import (
 	"perch/plain"
 )
 
-// Anybody can check in with a robot's MAC address. A client (see Client) that checks in with it and is
-// not admitted has a claim on the robot. Only the owner can decide which client is the real robot: by
-// the code on the robot's screen, or by naming a client. The robot's ID does not decide, because all
-// these clients use it.
+// Anybody can check in with a robot's MAC address. A client (see Client) that checks in with this address
+// and is not admitted has a claim on the robot. Only the owner can decide which client is the real robot:
+// by the code on the robot's screen, or by naming a client. The robot's ID is not enough, because all
+// these clients send the same ID.
 
 // maxClaims is the maximum number of claims on one robot.
 const maxClaims = 8
@@ -23,7 +23,7 @@ const maxClaims = 8
 // Errors of adopting a robot that several clients claim. They are returned in a ClaimError, which
 // lists the clients.
 var (
-	// ErrContested is returned if two or more clients use the robot's MAC address.
+	// ErrContested is returned if two or more clients use the robot's MAC address and none was chosen.
 	ErrContested = errors.New("more than one client names itself by this MAC address, and any of them may be a stranger's. " +
 		"Adopt the robot by the code on its screen, or name the client that is yours by its Client-Id or its address (--client, or client in a request)")
 	// ErrClaimed is returned if the robot is adopted and another client claims it.
@@ -77,6 +77,7 @@ func (c Claimant) String() string {
 	return fmt.Sprintf("%s from %s at %s", id, cmp.Or(plain.Text(c.Address), "an unknown address"), c.At.UTC().Format(time.RFC3339))
 }
 
+// claimant returns the claim as a Claimant.
 func (c Claim) claimant(bound bool) Claimant {
 	return Claimant{Client: c.ID, Address: c.Address, Board: c.Board, Firmware: c.Firmware, At: c.At, Bound: bound}
 }
@@ -130,8 +131,8 @@ func (r Robot) lastHeard() time.Time {
 	return last
 }
 
-// addClaim adds or updates the claim of a client that was not admitted. At maxClaims it removes the
-// oldest claim of the host with the most claims.
+// addClaim adds or updates the claim of a client that was not admitted. If maxClaims other clients have
+// claims already, it removes the oldest claim of the host with the most claims.
 func (r *Robot) addClaim(c CheckIn, now time.Time) {
 	r.removeClaim(c.Client)
 	if others := r.claims(); len(others) >= maxClaims {
@@ -148,7 +149,7 @@ func (r *Robot) addClaim(c CheckIn, now time.Time) {
 	}
 }
 
-// evictClaim removes the oldest claim of the host with the most claims.
+// evictClaim returns the claims without the oldest claim of the host with the most claims.
 func evictClaim(claims []Claim) []Claim {
 	count := map[netip.Prefix]int{} // key: host
 	for _, c := range claims {
@@ -166,7 +167,7 @@ func evictClaim(claims []Claim) []Claim {
 	return slices.Delete(claims, victim, victim+1)
 }
 
-// removeClaim removes the claim of a client. Other claims stay.
+// removeClaim removes the claim of a client, if it has one.
 func (r *Robot) removeClaim(c Client) {
 	rest := slices.DeleteFunc(r.claims(), func(other Claim) bool { return other.Client == c })
 	r.Claim, r.Rivals = nil, nil
@@ -186,7 +187,7 @@ func (r *Robot) bind(c Claim) {
 }
 
 // claimOf returns the claim of a client. If no claim of the client is stored, the result holds only the
-// client; its next check-in adds the rest.
+// client; the client's next check-in adds the other fields.
 func (r Robot) claimOf(c Client) Claim {
 	waiting := r.claims()
 	if i := slices.IndexFunc(waiting, func(w Claim) bool { return w.Client == c }); i >= 0 {
@@ -195,10 +196,11 @@ func (r Robot) claimOf(c Client) Claim {
 	return Claim{Client: c}
 }
 
-// findClaim returns the claim of the client with a Client-Id or IP address. If claims were evicted, it
-// also accepts a Client-Id that is not stored: otherwise strangers could lock a robot out by making
-// many claims. Text in the form of an IP address is never compared with Client-Ids, because a stranger
-// may have chosen the robot's IP address as its Client-Id.
+// findClaim returns the claim of the client with a Client-Id or IP address. The bound client counts as a
+// claim. If claims were evicted, findClaim also accepts a Client-Id that is not stored: otherwise strangers
+// could lock a robot out by making many claims. Text in the form of an IP address is never compared with
+// Client-Ids, because a stranger may have chosen the robot's IP address as its Client-Id. The error is a
+// ClaimError with ErrAmbiguous or ErrNotAmongThem.
 func (r Robot) findClaim(client string) (Claim, error) {
 	claims := r.claims()
 	if r.Bound {
@@ -229,7 +231,7 @@ func (r Robot) claimError(err error) error {
 	return &ClaimError{Err: err, Claimants: r.Claimants(), Unlisted: r.Unlisted}
 }
 
-// sameClaims reports whether a and b hold the same claims, ignoring their times.
+// sameClaims reports whether a and b hold the same claims. It ignores the order and the times.
 func sameClaims(a, b []Claim) bool {
 	contains := func(claims []Claim, c Claim) bool {
 		return slices.ContainsFunc(claims, func(other Claim) bool {

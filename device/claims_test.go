@@ -9,15 +9,15 @@ import (
 	"perch/device"
 )
 
-// claimOf is a check-in with a robot's MAC from an address.
+// claimOf returns a check-in of a client with a robot's MAC address, from an IP address.
 func claimOf(id device.ID, client, address string) device.CheckIn {
 	c := from(id, client)
 	c.Address = address
 	return c
 }
 
-// TestAnIDAdoptsNoneOfTwo: who names a robot's MAC before the robot does is not adopted by
-// that MAC, however long the robot has been silent and however often the other is back.
+// TestAnIDAdoptsNoneOfTwo: if a stranger has checked in with a robot's MAC address, adoption by ID fails, even
+// after the robot was absent for 60 days while the stranger checked in each day.
 func TestAnIDAdoptsNoneOfTwo(t *testing.T) {
 	for _, adoption := range []device.Adoption{device.AdoptOpen, device.AdoptCode} {
 		kept, r := newRegistry(adoption)
@@ -46,7 +46,7 @@ func TestWelcomeAdoptsNoContestedRobot(t *testing.T) {
 	kept, r := newRegistry(device.AdoptCode)
 	r.CheckIn(claimOf(robotA, "stranger", "192.168.1.66"), noon)
 	r.CheckIn(claimOf(robotA, "robot", "192.168.1.40"), noon)
-	r = device.NewRegistry(key, device.AdoptOpen, kept) // it was configured otherwise
+	r = device.NewRegistry(key, device.AdoptOpen, kept) // the configuration was changed
 	r.Welcome(noon.Add(time.Hour))
 	for _, client := range []string{"stranger", "robot", "stranger"} {
 		if _, a := r.CheckIn(claimOf(robotA, client, "192.168.1.66"), noon); a.Adopted || r.Trusts(robotA) {
@@ -58,8 +58,8 @@ func TestWelcomeAdoptsNoContestedRobot(t *testing.T) {
 	}
 }
 
-// TestManyClaimsAreBounded: claims in any number leave one known of another machine, or
-// leave the fact that there were more, and hinder no owner who names a Client-Id.
+// TestManyClaimsAreBounded: after more claims than are stored, Unlisted is true, adoption by ID fails, and the
+// owner can still adopt the robot by its Client-Id. Many claims from one machine do not evict the robot's claim.
 func TestManyClaimsAreBounded(t *testing.T) {
 	for name, address := range map[string]func(n int) string{
 		"one machine":   func(int) string { return "192.168.1.66" },
@@ -156,8 +156,8 @@ func TestAdoptClientAndReplaceOfAnAdoptedRobot(t *testing.T) {
 	}
 }
 
-// TestNoMachineDisplacesARobotThatItClaims: who came first with a robot's MAC, and
-// then with others in any number, does not have the robot's own claim forgotten.
+// TestNoMachineDisplacesARobotThatItClaims: a machine that claims a robot, and then checks in with many other
+// MAC addresses, does not evict the robot's own claim.
 func TestNoMachineDisplacesARobotThatItClaims(t *testing.T) {
 	_, r := newRegistry(device.AdoptOpen)
 	r.CheckIn(claimOf(robotA, "stranger", "192.168.1.66"), noon)

@@ -11,9 +11,10 @@ import (
 
 // Errors of adoption codes.
 var (
-	// ErrCode is returned for a code that was never issued, was used or has expired. It wraps ErrNothingToAdopt.
+	// ErrCode is returned for a code that was never issued, was used, replaced or revoked, or has expired. It
+	// wraps ErrNothingToAdopt.
 	ErrCode = fmt.Errorf("%w, or not any more: a code is good for ten minutes, and then the robot shows another", ErrNothingToAdopt)
-	// ErrTries is returned after too many wrong codes; then no code is accepted for a while.
+	// ErrTries is returned for any code if there were maxTries wrong codes within the last tryPeriod.
 	ErrTries = errors.New("too many wrong codes; wait a minute, or adopt the robot by its id")
 )
 
@@ -36,9 +37,9 @@ type Codes struct {
 	tries  []time.Time          // times of wrong codes within tryPeriod, oldest first
 }
 
-// recipient identifies the robot that shows a code, and the host that it checks in from. Clients that
-// check in with the robot's MAC address from other hosts get their own codes, so they do not replace the
-// code on the robot's screen.
+// recipient identifies the robot that shows a code, and the host (see origin) from which the robot checks
+// in. Clients that check in with the robot's MAC address from other hosts get their own codes, so these
+// clients do not replace the code on the robot's screen.
 type recipient struct {
 	robot ID
 	host  netip.Prefix
@@ -57,9 +58,10 @@ func NewCodes() *Codes {
 }
 
 // Issue returns the code that a robot shows. Repeated calls return the same code for half of CodeLife,
-// and then a new one. A client with another Client-Id also gets a new code; it replaces the previous
-// code only if both clients are on the same host. Issue returns false if there are too many valid
-// codes; the owner can then adopt the robot by its ID. The address may be empty.
+// and then a new one, which replaces the old one. A client with another Client-Id also gets a new code,
+// which replaces the previous code only if both clients are on the same host. Issue returns false if there
+// are maxCodes valid codes, or maxRobotCodes for this robot; the owner can then adopt the robot by its ID.
+// address is an IP address, or empty if it is unknown.
 func (c *Codes) Issue(robot ID, client Client, address string, now time.Time) (code string, ok bool) {
 	from, _ := originOf(address)
 	to := recipient{robot, from.host}

@@ -11,9 +11,10 @@ type Control struct {
 	Arguments []string // the tool's spelling of each argument's name; "" for an argument that the tool does not have
 }
 
-// FindControl returns the first tool whose name contains all words, that has all arguments and that
-// requires no others. words are separated by spaces. Each element of arguments lists the names that
-// firmware builds use for one argument.
+// FindControl returns the first tool whose name contains all words, that has all arguments as integers and
+// that requires no others. words are separated by spaces; the words of a tool's name are separated by dots,
+// hyphens and underscores. Each element of arguments lists the names that firmware builds use for one
+// argument.
 func FindControl(tools []Tool, words string, arguments ...[]string) (Control, bool) {
 	for _, t := range tools {
 		parts := strings.FieldsFunc(strings.ToLower(t.Name), func(r rune) bool { return r == '.' || r == '_' || r == '-' })
@@ -33,7 +34,7 @@ func FindControl(tools []Tool, words string, arguments ...[]string) (Control, bo
 }
 
 // Integer returns the first of names that is an integer argument of the tool, in the tool's spelling,
-// or "" if the tool has none of them. It ignores case.
+// or "" if no name is. It ignores case.
 func (t Tool) Integer(names ...string) string {
 	for _, name := range names {
 		var matches []string
@@ -49,8 +50,8 @@ func (t Tool) Integer(names ...string) string {
 	return ""
 }
 
-// FindHead returns the tool that turns the head. Its arguments are yaw and pitch; pitch is empty if
-// the head does not have that axis.
+// FindHead returns the tool that turns the head. The elements of its Arguments are yaw and pitch; pitch is
+// empty if the tool does not have that axis.
 func FindHead(tools []Tool) (Control, bool) {
 	head, found := FindControl(tools, "set head", []string{"yaw", "pan", "x"})
 	if found {
@@ -87,7 +88,8 @@ func (c Control) ColourArguments(colour [3]int) map[string]any {
 }
 
 // Colour returns the colour that a call of the tool with these arguments shows: red, green and blue from 0 to
-// 255. It is the inverse of ColourArguments; an argument that is missing or not a number counts as 0.
+// 255. It is the inverse of ColourArguments, except for rounding. An argument that is missing or not a number
+// counts as 0.
 func (c Control) Colour(arguments map[string]any) (colour [3]int) {
 	for i := range colour {
 		maximum := 255

@@ -16,14 +16,15 @@ type Hours struct {
 	err      error         // error of UnmarshalText
 }
 
-// Err returns the error of parsing the text that UnmarshalText was given.
+// Err returns the error of the last UnmarshalText.
 func (h Hours) Err() error { return h.err }
 
 // MarshalText implements encoding.TextMarshaler with the format of ParseHours.
 func (h Hours) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler with the format of ParseHours. It always returns
-// nil: callers check Err, since only they know the configuration key that the message has to name.
+// nil. Callers check Err instead, because the message must name the configuration key, which
+// UnmarshalText does not know.
 func (h *Hours) UnmarshalText(text []byte) error {
 	parsed, err := ParseHours(string(text))
 	*h = parsed
@@ -58,7 +59,7 @@ func parseEnd(s string) (time.Duration, error) {
 	return sinceMidnight(t), err
 }
 
-// sinceMidnight returns the time of day.
+// sinceMidnight returns the time of day, without fractions of a second.
 func sinceMidnight(t time.Time) time.Duration {
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second
 }

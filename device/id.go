@@ -1,5 +1,6 @@
-// Package device describes robots: their identity, tokens, tools and settings, and the registry of
-// all robots that have checked in. It opens no sockets or files and does not read the clock.
+// Package device describes robots: their identity, tokens, tools and settings. Its Registry holds all
+// robots that have checked in or were added by hand, and decides which of them may connect; its Lanes run
+// jobs for robots. The package opens no sockets or files and does not read the clock.
 package device
 
 import (
@@ -8,14 +9,15 @@ import (
 	"strings"
 )
 
-// ID is a robot's Wi-Fi MAC in lower-case hexadecimal, such as "a0b1c2d3e4f5".
+// ID is a robot's Wi-Fi MAC address as 12 hexadecimal digits in lower case, such as "a0b1c2d3e4f5".
 type ID string
 
 // ErrID is wrapped by the errors of ParseID.
 var ErrID error = errors.New("not a MAC address")
 
-// ParseID parses a MAC address in any common spelling. It accepts multicast addresses, because web
-// clients choose their address at random, but neither all zeros nor all ones.
+// ParseID parses a MAC address in any common spelling. It refuses the addresses of all zeros and all ones.
+// It accepts other multicast addresses, because web clients choose their address at random. Errors wrap
+// ErrID.
 func ParseID(s string) (ID, error) {
 	if len(s) > 32 {
 		return "", fmt.Errorf("%w: %d characters", ErrID, len(s))
@@ -32,7 +34,8 @@ func ParseID(s string) (ID, error) {
 	return ID(digits), nil
 }
 
-// MAC returns the ID in the firmware's spelling, with colons.
+// MAC returns the ID in the firmware's spelling, with colons. An ID that has not 12 characters is returned
+// unchanged.
 func (id ID) MAC() string {
 	if len(id) != 12 {
 		return string(id)

@@ -18,7 +18,7 @@ func TestParseIDTakesEverySpelling(t *testing.T) {
 	}
 	for what, s := range map[string]string{
 		"locally administered": "02:00:00:00:00:01",
-		"group":                "01:00:5e:00:00:fb", // as half of those are that pages invent
+		"group":                "01:00:5e:00:00:fb", // a multicast address, as half of the random ones of web clients are
 		"last but one":         "ff:ff:ff:ff:ff:fe",
 	} {
 		if id, err := device.ParseID(s); id != device.ID(strings.ReplaceAll(s, ":", "")) || err != nil {

@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// MaxJobs is the maximum length of a robot's queue, including the running job. It exceeds the 20 actions
-// that a rule may have.
+// MaxJobs is the maximum length of a robot's queue, including the running job.
 const MaxJobs = 32
 
 // Lanes runs jobs in one queue per robot, so that a robot that does not respond delays only its own
 // jobs. The zero value is ready to use. Its methods are safe for concurrent use.
 type Lanes struct {
 	mu   sync.Mutex
-	jobs map[ID][]queued // only of robots with a running worker; the first job is running
+	jobs map[ID][]queued // only robots with a running worker; the first job of each robot is running
 	wg   sync.WaitGroup
 }
 
-// Job is a unit of work. A job with a name is not queued while another with the same name waits.
+// Job is a unit of work. Name may be empty. A job with a name is not queued while another job with the same
+// name waits in the robot's queue.
 type Job struct {
 	Name string
 	Do   func(context.Context)
@@ -29,8 +29,9 @@ type queued struct {
 	ctx context.Context
 }
 
-// Add queues a job. The job is not run if ctx ends before its start. Add returns false if the queue is
-// full. The empty ID has a queue as well.
+// Add queues a job for a robot. The job is not run if ctx ends before its start. Add returns false if the
+// queue is full, and true if the job is queued or a job with the same name waits already. The empty ID has
+// its own queue.
 func (l *Lanes) Add(ctx context.Context, id ID, j Job) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -27,12 +27,12 @@ func TestLanes(t *testing.T) {
 			}}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		lanes.Add(ctx, "slow", note("a", time.Minute)) // which does not answer
+		lanes.Add(ctx, "slow", note("a", time.Minute)) // a robot that does not respond for a minute
 		lanes.Add(ctx, "other", note("b", time.Second))
 		lanes.Add(ctx, "other", note("c", time.Second))
 		named := note("read", time.Second)
 		named.Name = "read"
-		for range 3 { // once, and once more after the one that is being done
+		for range 3 { // one job runs, one waits, and the third is not queued
 			lanes.Add(ctx, "third", named)
 		}
 		synctest.Wait()

@@ -13,26 +13,26 @@ import (
 	"perch/device"
 )
 
-// model is what a registry should do, said with maps: a token is good for the
-// robot and client it was issued to, while that client is the bound one and
-// nothing was forgotten since.
+// model is a simple implementation of a registry, with which the test compares the real one. A token is
+// valid for the robot and client to which it was issued, while that client is bound and the robot's epoch
+// is the same.
 type model struct {
 	epoch  map[device.ID]int
 	bound  map[device.ID]*device.Client
 	named  map[device.ID]bool
-	issued map[string]holder // by token
+	issued map[string]holder // key: token
 
-	codes   map[string]given     // every one ever
-	current map[device.ID]string // that a robot shows
+	codes   map[string]given     // all codes since the start; key: code
+	current map[device.ID]string // the code that each robot shows
 	wrong   []time.Time
 }
 
 type given struct {
 	holder
-	at time.Time // for the first time
+	at time.Time // when the code was first returned
 }
 
-// adopts says who an owner lets in by a code.
+// adopts returns the robot and client that a code adopts, or the expected error.
 func (m *model) adopts(code string, now time.Time) (who holder, err error) {
 	for len(m.wrong) > 0 && now.Sub(m.wrong[0]) >= time.Minute {
 		m.wrong = m.wrong[1:]
@@ -138,7 +138,8 @@ func TestAdmitTakesExactlyWhatWasIssued(t *testing.T) {
 	})
 }
 
-// shows takes note of the code a robot was given.
+// shows records the code that a check-in returned, and fails the test if the code is another client's valid
+// code, or an expired code of the same client.
 func (m *model) shows(t *rapid.T, c device.CheckIn, code string, now time.Time) {
 	if delete(m.current, c.ID); code == "" {
 		return
@@ -146,7 +147,7 @@ func (m *model) shows(t *rapid.T, c device.CheckIn, code string, now time.Time) 
 	g, again := m.codes[code]
 	same, good := g.id == c.ID && g.client == c.Client, now.Sub(g.at) < device.CodeLife
 	switch {
-	case !again, !same && !good, !same && m.current[g.id] != code: // by chance, one that is over
+	case !again, !same && !good, !same && m.current[g.id] != code: // a new code, or by chance an invalid one of another client
 		m.codes[code] = given{holder{id: c.ID, client: c.Client}, now}
 	case !same || !good:
 		t.Fatalf("%s was given to %+v, and is given to %s %+v", code, g, c.ID, c.Client)
@@ -166,7 +167,7 @@ func (m *model) checkIn(t *rapid.T, r *device.Registry, c device.CheckIn, now ti
 	if (a.Code != "") == mine {
 		t.Fatalf("%s %+v got %+v, want a code: %t", c.ID, c.Client, a, !mine)
 	}
-	stranger := mine && !m.named[c.ID] // one that is back leaves the codes of others as they are
+	stranger := mine && !m.named[c.ID] // a check-in of a stranger's client does not change the codes of other clients
 	if !stranger {
 		m.shows(t, c, a.Code, now)
 	}

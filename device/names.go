@@ -16,8 +16,8 @@ type ModelNames struct {
 	own  map[string]string // the tool's name; key: name for models
 }
 
-// NewModelNames returns the names for a list of tools. If two tools would have the same name, it adds
-// a number to the later one.
+// NewModelNames returns the names for a list of tools. If two tools would have the same name for models, it
+// adds a number to the name of the later one.
 func NewModelNames(tools []Tool) ModelNames {
 	n := ModelNames{safe: make(map[string]string, len(tools)), own: make(map[string]string, len(tools))}
 	for _, t := range tools {
@@ -36,7 +36,8 @@ func NewModelNames(tools []Tool) ModelNames {
 	return n
 }
 
-// modelName returns a tool's name in the form that models accept, with a suffix.
+// modelName returns a tool's name in the form that models accept, with a suffix. The result has at most
+// limit.Word bytes.
 func modelName(own, suffix string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
@@ -51,8 +52,8 @@ func modelName(own, suffix string) string {
 // Safe returns the name of a tool for models, or "" if there is no such tool.
 func (n ModelNames) Safe(own string) string { return n.safe[own] }
 
-// Own returns the tool's name for a name that a model has sent: the name for models, or the tool's
-// name itself.
+// Own returns the tool's name for a name that a model has sent. It accepts names for models and the tools'
+// own names, and returns false for all others.
 func (n ModelNames) Own(safe string) (string, bool) {
 	if own, ok := n.own[safe]; ok {
 		return own, true

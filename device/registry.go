@@ -36,7 +36,7 @@ var (
 	ErrNothingToAdopt = errors.New("no robot waits for adoption under that id or code")
 )
 
-// storeEvery is how far Robot.lastHeard may move from its stored value before the record is written again.
+// storeEvery is how far Robot.lastHeard may differ from its stored value before the record is written again.
 const storeEvery = 10 * time.Minute
 
 // Registry holds all robots. It is safe for concurrent use.
@@ -47,18 +47,19 @@ type Registry struct {
 	codes    *Codes
 
 	// trusted maps the IDs of adopted robots to their Settings. It is not guarded by mu, because it
-	// is read for every event, which must not wait for the disk.
+	// is read for every event: mu is held during writes to the disk, and publishing an event must not
+	// wait for these.
 	trusted sync.Map
-	fixed   map[ID]Settings // from the configuration file
+	fixed   map[ID]Settings // from the configuration file; guarded by mu
 
 	mu       sync.Mutex
 	robots   map[ID]Robot     // includes forgotten robots
 	storedAt map[ID]time.Time // lastHeard of the stored record
 	times    map[ID]timesSet  // only of robots that were seen since the start
-	welcome  time.Time        // end of the period of Welcome; may be zero
+	welcome  time.Time        // end of the period of Welcome; zero without such a period
 	welcomed int              // number of robots adopted since the last call of Welcome, except those on this machine
-	expires  time.Time        // next check for expired strangers
-	tools    map[ID]int       // size of the stored tools in bytes
+	expires  time.Time        // time of the next check for absent robots; see expire
+	tools    map[ID]int       // size of the stored tools in JSON, in bytes
 }
 
 // timesSet records which times of a robot were set since the start. ClockJumped corrects them when the wall
@@ -71,7 +72,7 @@ func NewRegistry(key Key, adoption Adoption, stored records) *Registry {
 	r := &Registry{key: key, adoption: adoption, records: stored, codes: NewCodes(),
 		robots: map[ID]Robot{}, storedAt: map[ID]time.Time{}, times: map[ID]timesSet{}, tools: map[ID]int{}}
 	for _, robot := range stored.All() {
-		if n := size(robot.Tools); len(robot.Tools) > 0 && (n > limit.Body || !robot.Adopted()) { // from another version: this one stores no such tools
+		if n := size(robot.Tools); len(robot.Tools) > 0 && (n > limit.Body || !robot.Adopted()) { // stored by another version; StoreTools stores no such tools
 			robot.Tools, robot.ToolsFirmware = nil, ""
 			stored.PutSoon(string(robot.ID), robot)
 		} else if len(robot.Tools) > 0 {
@@ -91,8 +92,8 @@ func NewRegistry(key Key, adoption Adoption, stored records) *Registry {
 	return r
 }
 
-// CheckIn records the check-in of a robot, and returns whether the robot may connect. If it may not,
-// CheckIn records only its claim. It does not wait for the disk.
+// CheckIn records the check-in of a robot, and returns the robot and whether it may connect. If the robot
+// may not connect, CheckIn records only its claim. CheckIn does not wait until the record is on the disk.
 func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,10 +127,10 @@ func (r *Registry) update(robot Robot) {
 	}
 }
 
-// updateSeen replaces a robot that was just seen. It stores the record if changed is true, or if the
-// stored times are older than storeEvery.
+// updateSeen replaces a robot in memory that was just seen. It stores the record if changed is true, or if
+// lastHeard differs from its stored value by more than storeEvery. The caller holds r.mu.
 func (r *Registry) updateSeen(robot Robot, changed bool) {
-	// Abs, because lastHeard is earlier than storedAt after the clock was set back.
+	// The absolute value is used because lastHeard is earlier than storedAt after the clock was set back.
 	if changed || robot.lastHeard().Sub(r.storedAt[robot.ID]).Abs() > storeEvery {
 		r.records.PutSoon(string(robot.ID), robot)
 		r.storedAt[robot.ID] = robot.lastHeard()
@@ -137,8 +138,8 @@ func (r *Registry) updateSeen(robot Robot, changed bool) {
 	r.update(robot)
 }
 
-// Flush stores the times of the robots that have changed since their records were written. It does not wait for
-// the disk.
+// Flush stores each robot whose lastHeard has changed since its record was written. It does not wait until the
+// records are on the disk.
 func (r *Registry) Flush() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +151,7 @@ func (r *Registry) Flush() {
 	}
 }
 
-// RecordSeen records that a robot is connected.
+// RecordSeen sets the time at which a robot was last seen. It ignores unknown robots.
 func (r *Registry) RecordSeen(id ID, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,8 +164,8 @@ func (r *Registry) RecordSeen(id ID, now time.Time) {
 	}
 }
 
-// ClockJumped must be called when the wall clock has jumped by this much, forwards if positive. It
-// corrects the times that were set since the start.
+// ClockJumped must be called when the wall clock has jumped by a duration, which is positive if the clock
+// was set forward. ClockJumped corrects the times that were set since the start.
 func (r *Registry) ClockJumped(by time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -226,7 +227,7 @@ func (r *Registry) Admit(id ID, c Client, token string) (Robot, error) {
 // Adopt adopts the robot with an ID, a name or a code. A code binds the client that shows it, even if
 // another client is bound, because the owner has read the code from the robot's screen. An ID or name
 // adopts the robot only if a single client uses its MAC address, and binds that client. Errors are
-// ErrNothingToAdopt, ErrCode, ErrTries, and a ClaimError with ErrClaimed or ErrContested.
+// ErrNothingToAdopt, ErrCode, ErrTries, a ClaimError with ErrClaimed or ErrContested, and errors of the store.
 func (r *Registry) Adopt(idOrCode string, now time.Time) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -248,7 +249,8 @@ func (r *Registry) Adopt(idOrCode string, now time.Time) (Robot, error) {
 }
 
 // AdoptClient adopts a robot and binds the client with a Client-Id or IP address. It clears all
-// claims. Errors are ErrNothingToAdopt, and a ClaimError with ErrNotAmongThem or ErrAmbiguous.
+// claims. Errors are ErrNothingToAdopt, a ClaimError with ErrNotAmongThem or ErrAmbiguous, and errors of the
+// store.
 func (r *Registry) AdoptClient(id ID, client string) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -269,11 +271,11 @@ func (r *Registry) AdoptClient(id ID, client string) (Robot, error) {
 	return r.effective(robot), r.storeAdopted(robot)
 }
 
-// Replace replaces the bound client of a robot by a client with a claim. client is its Client-Id or IP
-// address, or empty if there is only one claim. The robot is then a stranger until it is adopted,
-// because the client may be an impostor. Replace returns ErrNothingToAdopt if there is no claim or client
-// names the bound client, a ClaimError with ErrContested if client is empty and there are several claims,
-// and the errors of AdoptClient.
+// Replace replaces the bound client of a robot by a client with a claim. client is the Client-Id or IP
+// address of the new client, or empty if there is only one claim. The robot is then a stranger until it is
+// adopted, because the new client may be an impostor. Replace returns ErrNothingToAdopt if there is no claim
+// or client names the bound client, a ClaimError with ErrContested if client is empty and there are several
+// claims, and the errors of AdoptClient.
 func (r *Registry) Replace(id ID, client string) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -313,8 +315,9 @@ func (r *Registry) storeAdopted(robot Robot) error {
 	return nil
 }
 
-// resolve returns the robot with an ID, a name or a code. For a code, client is the client that shows
-// it. The caller holds r.mu.
+// resolve returns the robot with an ID, a name or a code. byCode is true if idOrCode has the form of a code;
+// client is then the client that shows the code. Errors are ErrNothingToAdopt, ErrCode and ErrTries. The
+// caller holds r.mu.
 func (r *Registry) resolve(idOrCode string, now time.Time) (robot Robot, client Client, byCode bool, err error) {
 	if isCode(idOrCode) {
 		id, client, err := r.codes.lookup(idOrCode, now)
@@ -333,8 +336,8 @@ func (r *Registry) resolve(idOrCode string, now time.Time) (robot Robot, client 
 // isCode reports whether s has the form of an adoption code.
 func isCode(s string) bool { return len(s) == 6 && strings.Trim(s, "0123456789") == "" }
 
-// Forget removes everything that is stored about a robot except its epoch, without which old tokens
-// would be valid again.
+// Forget removes everything that is stored about a robot except its epoch, which it increases: without the
+// epoch, old tokens would be valid again. Forget returns ErrUnknownRobot or an error of the store.
 func (r *Registry) Forget(id ID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -359,7 +362,7 @@ func (r *Registry) clearState(id ID) {
 	r.codes.revoke(id)
 }
 
-// Get returns one robot.
+// Get returns a robot, or ErrUnknownRobot.
 func (r *Registry) Get(id ID) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -384,8 +387,8 @@ func (r *Registry) List() []Robot {
 	return list
 }
 
-// Code returns the code that the client of a robot's latest claim shows. It is empty if there is no
-// claim, or if the client has not checked in for CodeLife or since the start.
+// Code returns the code that the client of a robot's latest claim shows. It returns "" if there is no
+// claim, or if the client has no valid code, for example because it has not checked in for CodeLife.
 func (r *Registry) Code(robot Robot, now time.Time) string {
 	if robot.Claim == nil {
 		return ""
@@ -445,7 +448,8 @@ func (r *Registry) StoreTransport(id ID, t Transport) {
 	})
 }
 
-// change calls edit with a registered robot, and stores the robot if edit reports a change.
+// change calls edit with a copy of a robot's record, and stores the copy if edit reports a change. It does
+// nothing for an unknown robot.
 func (r *Registry) change(id ID, edit func(*Robot) (changed bool)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -461,7 +465,7 @@ func (r *Registry) Trusts(id ID) bool {
 	return adopted
 }
 
-// KnownTools returns the stored tools, or nil if they are from another firmware than the current one.
+// KnownTools returns the stored tools, or nil if another version of the firmware has listed them.
 func (r Robot) KnownTools() []Tool {
 	if r.ToolsFirmware != r.Firmware {
 		return nil

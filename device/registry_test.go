@@ -21,7 +21,7 @@ func TestOpenAdoptionBindsTheFirstClient(t *testing.T) {
 	if got, err := r.Admit(robotA, device.NewClient("one"), a.Token); err != nil || got.ID != robotA {
 		t.Errorf("its token: %v", err)
 	}
-	// Its flash was erased, or somebody lies.
+	// Another client uses the MAC address: the robot's flash was erased, or the client is an impostor.
 	robot, rival := r.CheckIn(from(robotA, "two"), noon.Add(time.Hour))
 	if rival.Token != "" || len(rival.Code) != 6 || robot.Claim == nil || robot.Client != device.NewClient("one") {
 		t.Errorf("another client: %+v, %+v", robot, rival)
@@ -29,7 +29,7 @@ func TestOpenAdoptionBindsTheFirstClient(t *testing.T) {
 	if _, err := r.Admit(robotA, device.NewClient("one"), a.Token); err != nil {
 		t.Errorf("the bound client is locked out by a claim: %v", err)
 	}
-	// The bound client coming back leaves the claim: it may be the liar itself.
+	// A check-in of the bound client does not remove the claim, because the bound client may be the impostor.
 	robot, again := r.CheckIn(from(robotA, "one"), noon.Add(2*time.Hour))
 	if again.Token != a.Token || robot.Claim == nil || !robot.FirstSeen.Equal(noon) || !robot.LastSeen.Equal(noon.Add(2*time.Hour)) {
 		t.Errorf("back again: %+v, %+v", robot, again)
@@ -120,7 +120,7 @@ func TestForget(t *testing.T) {
 	if err := r.Forget(robotB); !errors.Is(err, device.ErrUnknownRobot) {
 		t.Errorf("forget a robot never seen: %v", err)
 	}
-	r = device.NewRegistry(key, device.AdoptOpen, kept) // a restart brings nothing back
+	r = device.NewRegistry(key, device.AdoptOpen, kept) // the robot remains forgotten after a restart
 	if _, err := r.Admit(robotA, device.NewClient("one"), old.Token); !errors.Is(err, device.ErrToken) {
 		t.Errorf("the old token after forget: %v", err)
 	}
@@ -164,8 +164,8 @@ func TestAdmitRefuses(t *testing.T) {
 	}
 }
 
-// TestStrangeClientSurvivesARestart: what is kept as JSON must come back as
-// it was, or the robot is a stranger after every restart.
+// TestStrangeClientSurvivesARestart: a Client-Id must not change when it is stored as JSON, because otherwise
+// the robot's token would be invalid after a restart.
 func TestStrangeClientSurvivesARestart(t *testing.T) {
 	for _, client := range []string{"", "\xff\xfe", "<uuid>\u2028", strings.Repeat("é", 100) + "x", strings.Repeat("x", 127) + "é"} {
 		kept := newTable()
@@ -321,7 +321,7 @@ func TestStoredVisitIsNeverLongStale(t *testing.T) {
 	}
 }
 
-// TestFlush: the end of the program stores when the robots were seen, and writes nothing that is stored.
+// TestFlush: Flush stores the times at which robots were last seen, and writes no record that is unchanged.
 func TestFlush(t *testing.T) {
 	kept, r := newRegistry(device.AdoptOpen)
 	r.CheckIn(from(robotA, "one"), noon)
@@ -381,7 +381,7 @@ func TestToolsBelongToAFirmware(t *testing.T) {
 		t.Errorf("the new firmware has the tools of the old one: %v", robot.KnownTools())
 	}
 	kept.writes()
-	r.StoreTools(robotA, tools) // the same names, but now of the new firmware
+	r.StoreTools(robotA, tools) // the same tools, now listed by the new firmware
 	if robot, err := r.Get(robotA); err != nil || len(robot.KnownTools()) != 1 || kept.writes() != 1 {
 		t.Errorf("once it has listed them: %v (%v)", robot.KnownTools(), err)
 	}
@@ -403,8 +403,8 @@ func TestClaimsSurviveARestart(t *testing.T) {
 	}
 }
 
-// A robot that came a minute before the clock was set came a minute ago, and one of an earlier run at
-// its recorded time. Tokens and codes do not change.
+// TestClockJumpKeepsAges: ClockJumped moves the times of a robot that has checked in since the start, and not
+// those of a robot that was seen only in an earlier run. Tokens and codes do not change.
 func TestClockJumpKeepsAges(t *testing.T) {
 	const earlier, here = device.ID("a0b1c2d3e4f4"), device.ID("a0b1c2d3e4f5")
 	for name, by := range map[string]time.Duration{"five years on": 5 * 365 * 24 * time.Hour, "a day back": -24 * time.Hour} {

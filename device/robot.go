@@ -5,8 +5,8 @@ import "time"
 // Robot is the stored record of a robot.
 type Robot struct {
 	ID     ID     `json:"id"`
-	Client Client `json:"client"` // the client that may connect, if Bound
-	Bound  bool   `json:"bound"`  // whether a client was admitted; false again after Forget
+	Client Client `json:"client"` // the client that may connect; set only if Bound is true
+	Bound  bool   `json:"bound"`  // whether a client was admitted or adopted; false again after Forget
 	Epoch  int    `json:"epoch"`  // tokens of earlier epochs are invalid
 
 	// Named is true if the robot was adopted. Being admitted with AdoptOpen does not set it.
@@ -31,16 +31,16 @@ type Robot struct {
 	// Unlisted is true if there were more claims than are stored.
 	Unlisted bool `json:"unlisted,omitempty"`
 
-	// Board to BaseURL are from admitted check-ins only, because anybody can claim a robot. FirstSeen
-	// and LastSeen count the check-ins of claims, too, while no client is bound.
+	// Board to BaseURL are from check-ins of the bound client only, because anybody can claim a robot.
+	// FirstSeen and LastSeen also include check-ins of other clients while no client is bound.
 	Board     string    `json:"board,omitempty"`
 	Firmware  string    `json:"firmware,omitempty"`
 	Language  string    `json:"language,omitempty"`
 	Address   string    `json:"address,omitempty"`  // IP address at the last check-in
 	BaseURL   string    `json:"base_url,omitempty"` // see CheckIn
 	FirstSeen time.Time `json:"first_seen,omitzero"`
-	LastSeen  time.Time `json:"last_seen,omitzero"` // last check-in, or opening or end of a channel
-	Booted    time.Time `json:"booted,omitzero"`    // last check-in
+	LastSeen  time.Time `json:"last_seen,omitzero"` // last check-in, MQTT connection, or opening or end of a channel
+	Booted    time.Time `json:"booted,omitzero"`    // last check-in of the bound client
 
 	Echo bool `json:"echo,omitempty"` // whether the robot leaves echo cancellation to the appliance
 
@@ -48,7 +48,7 @@ type Robot struct {
 	Transport Transport `json:"transport_given,omitempty"`
 
 	Tools         []Tool `json:"tools,omitempty"`
-	ToolsFirmware string `json:"tools_firmware,omitempty"` // version of the firmware that listed Tools
+	ToolsFirmware string `json:"tools_firmware,omitempty"` // version of the firmware that has listed Tools
 }
 
 // Claim is a client that has used a robot's MAC address without being admitted, with the details of
@@ -124,7 +124,7 @@ func (r *Robot) applyCheckIn(c CheckIn, now time.Time) {
 	r.Address, r.BaseURL = c.Address, c.BaseURL
 }
 
-// differs reports whether r, the robot after a check-in, differs from before in more than times.
+// differs reports whether r, the robot after a check-in, differs from before in anything but times.
 func (r Robot) differs(before Robot) bool {
 	details := func(r Robot) CheckIn {
 		return CheckIn{Client: r.Client, Board: r.Board, Firmware: r.Firmware, Language: r.Language, Address: r.Address, BaseURL: r.BaseURL}

@@ -12,8 +12,8 @@ import (
 	"perch/plain"
 )
 
-// Settings are the owner's settings for one robot. If a field is empty, the
-// household's setting applies. Only adopted robots have settings.
+// Settings are the owner's settings for one robot. If a field is empty, the appliance's
+// default applies. Only adopted robots have settings.
 type Settings struct {
 	Name     string `json:"name,omitempty"`     // shown instead of the ID
 	Persona  string `json:"persona,omitempty"`  // name of the character
@@ -55,15 +55,15 @@ var (
 	ErrTaken error = errors.New("the name is taken")
 	// ErrFixed is returned for a setting that the configuration file sets.
 	ErrFixed error = errors.New("set in the configuration file")
-	// ErrSetting is returned for an invalid value of another setting.
+	// ErrSetting is returned for an invalid value of a setting other than the name.
 	ErrSetting error = errors.New("not a robot's setting")
 )
 
 const maxRobotName = 32 // characters
 
 // CheckName checks a robot's name, and returns it without spaces at its ends and with each run of spaces
-// replaced by one space. A name must not look like a MAC address, an adoption code, a command-line option
-// or a part of a URL. Errors wrap ErrName.
+// replaced by one space. A name has 1 to maxRobotName characters. It must not look like a MAC address, an
+// adoption code, a command-line option or a part of a URL. Errors wrap ErrName.
 func CheckName(s string) (string, error) {
 	name := strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == ' ' }), " ")
 	var cause error
@@ -152,8 +152,8 @@ func (r *Registry) isNameFixed(robot Robot) bool {
 	return false
 }
 
-// settingsOf returns a robot's settings: from the configuration file, or else the stored ones. The
-// caller holds r.mu.
+// settingsOf returns a robot's settings: each is from the configuration file, or else the stored one. They
+// are empty for a stranger. The caller holds r.mu.
 func (r *Registry) settingsOf(robot Robot) Settings {
 	if !robot.Adopted() {
 		return Settings{}
@@ -170,7 +170,8 @@ func (r *Registry) effective(robot Robot) Robot {
 	return robot
 }
 
-// Settings returns a robot's settings. It does not wait for the disk.
+// Settings returns a robot's settings, which are empty unless the robot is adopted. It does not wait for
+// the disk.
 func (r *Registry) Settings(id ID) Settings {
 	if s, adopted := r.trusted.Load(id); adopted {
 		return s.(Settings)
@@ -203,7 +204,8 @@ func (r *Registry) Resolve(robot string) (ID, error) {
 }
 
 // Configure changes a robot's settings durably. It returns ErrUnknownRobot, or an
-// error that wraps ErrNotAdopted, ErrName, ErrTaken, ErrFixed or ErrSetting.
+// error that wraps ErrNotAdopted, ErrName, ErrTaken, ErrFixed, ErrSetting or an error
+// of the store.
 func (r *Registry) Configure(id ID, c Change) (Robot, error) {
 	return r.configure(id, c, func(robot *Robot) { robot.Welcomed = false })
 }
@@ -214,7 +216,7 @@ func (r *Registry) Nickname(id ID, name string) (Robot, error) {
 	return r.configure(id, Change{Name: &name}, func(*Robot) {})
 }
 
-// configure changes a robot's settings, and calls edit with the changed record before it is stored.
+// configure changes a robot's settings, and calls edit with the changed record before storing the record.
 func (r *Registry) configure(id ID, c Change, edit func(*Robot)) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

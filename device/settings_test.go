@@ -10,7 +10,7 @@ import (
 	"perch/must"
 )
 
-// registryWithTwo has two robots that are adopted.
+// registryWithTwo returns a registry with two adopted robots.
 func registryWithTwo(t *testing.T, kept *table) *device.Registry {
 	t.Helper()
 	r := device.NewRegistry(key, device.AdoptOpen, kept)
@@ -84,7 +84,8 @@ func TestNameBelongsToOneRobot(t *testing.T) {
 	}
 }
 
-// Nor has a forgotten or replaced robot; its name is free until it is adopted again.
+// TestStrangerHasNoName: a stranger, a forgotten robot and a robot whose client was replaced have no settings
+// and are not found by name. After Replace, adoption restores the stored settings.
 func TestStrangerHasNoName(t *testing.T) {
 	r := registryWithTwo(t, newTable())
 	const robotC device.ID = "a0b1c2d3e4f7"

@@ -11,9 +11,9 @@ import (
 // A stranger is a robot that is not adopted. The registry limits the number of strangers in total, per
 // host and per network (see origin), and removes a stranger after 30 days of absence. If a new stranger
 // exceeds the limit of its host or network, it replaces a stranger of the same host or network, so that
-// they cannot displace the robots of others. Only if there are too many in total, a stranger of any
-// network is evicted (see evictionCandidate). Programs on this machine, such as simulated robots, have
-// only the limit in total.
+// one host or network cannot displace the robots of others. A stranger of any network is evicted only if
+// there are too many strangers in total (see evictionCandidate). For programs on this machine, such as
+// simulated robots, only the total limit applies.
 //
 // A robot that is claimed from several hosts does not count towards the limit of any of them: otherwise
 // one host could evict the robot together with the claims of the others. A host with two addresses could
@@ -29,17 +29,17 @@ const (
 
 	// WelcomePeriod is how long a new appliance with AdoptOpen adopts robots that check in.
 	WelcomePeriod = time.Hour
-	// maxWelcomed is how many robots, not counting those on this machine, are adopted during
-	// WelcomePeriod. No household connects more in an hour.
+	// maxWelcomed is the maximum number of robots, not counting those on this machine, that are adopted
+	// during WelcomePeriod. No owner is expected to connect more robots in an hour.
 	maxWelcomed = 8
 	// maxRobots is the number of records above which Welcome adopts no more robots. It includes the records
 	// of strangers and of forgotten robots.
 	maxRobots = 1000
 )
 
-// Welcome makes the registry adopt up to maxWelcomed robots that check in before a time, if adoption is
+// Welcome makes the registry adopt up to maxWelcomed robots that check in before the time until, if adoption is
 // AdoptOpen. Robots on this machine, such as the simulated one, are adopted too and do not count. If an earlier call
-// named a later time, that time stays; the zero time ends every welcome. Each call starts the count again.
+// has set a later time, the later time remains; the zero time ends the adoption. Each call starts the count again.
 func (r *Registry) Welcome(until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,8 +102,8 @@ func (r *Registry) strangers() []Robot {
 	return strangers
 }
 
-// remove removes a stranger. If tokens of earlier epochs exist, it leaves a record with the next epoch in
-// its place, without which these tokens would be valid again. If durably is false, the disk is written
+// remove removes a robot. If tokens of earlier epochs exist, it leaves a record with the next epoch in the
+// robot's place, without which these tokens would be valid again. If durably is false, the disk is written
 // later and remove returns no error. The caller holds r.mu.
 func (r *Registry) remove(robot Robot, durably bool) (err error) {
 	key, tombstone := string(robot.ID), Robot{ID: robot.ID, Epoch: robot.Epoch + 1}
@@ -128,14 +128,15 @@ func (r *Registry) remove(robot Robot, durably bool) (err error) {
 	return nil
 }
 
-// removeSoon removes a stranger without waiting for the disk, and returns its ID. The caller holds r.mu.
+// removeSoon removes a robot without waiting for the disk, and returns its ID. The caller holds r.mu.
 func (r *Registry) removeSoon(robot Robot) ID {
 	_ = r.remove(robot, false) // never fails
 	return robot.ID
 }
 
 // expire removes strangers that were absent for longer than strangerLife, and robots of the page that were absent for
-// longer than pageLife, have no settings and were not adopted by their owner, once a minute. The caller holds r.mu.
+// longer than pageLife, have no settings and were not adopted by their owner. It returns the IDs of these robots. It
+// does nothing if it ran less than a minute ago. The caller holds r.mu.
 func (r *Registry) expire(now time.Time) (removed []ID) {
 	if now.Before(r.expires) {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"perch/must"
 )
 
-// TestAForeignCheckInChangesNothing: a client that knows a robot's MAC may claim
-// anything in its name, and nothing of it is noted but inside its claim.
+// TestAForeignCheckInChangesNothing: the check-in of another client with an adopted robot's MAC address
+// changes nothing in the robot's record except Claim.
 func TestAForeignCheckInChangesNothing(t *testing.T) {
 	for _, adoption := range []device.Adoption{device.AdoptOpen, device.AdoptCode} {
 		kept, r := newRegistry(adoption)
@@ -38,8 +38,8 @@ func TestAForeignCheckInChangesNothing(t *testing.T) {
 	}
 }
 
-// TestAdoptTakesNoPlantedClaim: the id of a robot never takes another client in
-// the place of the one that is bound. Replace does, and makes it a stranger.
+// TestAdoptTakesNoPlantedClaim: adoption by ID never replaces the bound client. Replace does, and makes the
+// robot a stranger.
 func TestAdoptTakesNoPlantedClaim(t *testing.T) {
 	r := device.NewRegistry(key, device.AdoptOpen, newTable())
 	_, mine := r.CheckIn(from(robotA, "one"), noon)
@@ -72,8 +72,8 @@ func TestAdoptTakesNoPlantedClaim(t *testing.T) {
 	}
 }
 
-// TestTheFirstHour: an appliance that was just installed adopts who comes, as
-// long as it is open, for an hour by the clock as it turns out to be, and a few.
+// TestTheFirstHour: after Welcome, a registry with AdoptOpen adopts robots for an hour, even if the clock is
+// set meanwhile. It adopts at most eight, not counting those on this machine.
 func TestTheFirstHour(t *testing.T) {
 	comes := func(r *device.Registry, n int, address string, at time.Time) bool {
 		c := from(device.ID(fmt.Sprintf("a0000000%04x", n)), "")
@@ -92,7 +92,7 @@ func TestTheFirstHour(t *testing.T) {
 	if !comes(r, 1, "192.168.1.40", noon.Add(59*time.Minute)) || comes(r, 2, "192.168.1.41", noon.Add(time.Hour)) {
 		t.Error("an hour is not an hour")
 	}
-	r.ClockJumped(24 * time.Hour) // the clock was wrong when it was installed
+	r.ClockJumped(24 * time.Hour) // the clock was wrong when Welcome was called
 	if !comes(r, 3, "192.168.1.42", noon.Add(24*time.Hour+30*time.Minute)) || comes(r, 4, "192.168.1.43", noon.Add(25*time.Hour)) {
 		t.Error("the hour does not follow a clock that was set")
 	}
@@ -122,9 +122,8 @@ func TestTheFirstHour(t *testing.T) {
 	}
 }
 
-// TestStrangersGiveWay: however many come, so many are known, none of them in
-// the place of an adopted robot or of a stranger of another machine, and whoever
-// comes is taken.
+// TestStrangersGiveWay: the number of strangers is limited. A new stranger is always admitted, and evicts
+// neither an adopted robot nor, unless strangers come from many networks, a stranger of another machine.
 func TestStrangersGiveWay(t *testing.T) {
 	const visits = 800 // beyond every limit, and more than there are addresses in one network
 	for name, origin := range map[string]struct {
@@ -168,9 +167,9 @@ func TestStrangersGiveWay(t *testing.T) {
 	}
 }
 
-// TestOneMachineWithTwoAddresses: robots that it claims from both count for neither, as the
-// second could be that of the robot itself. Of those, 200 are known, and they give way
-// before a stranger of another machine does.
+// TestOneMachineWithTwoAddresses: robots that a machine claims from two addresses do not count towards the
+// limit of either address, because one of them could be the robot's own. The registry holds at most 200
+// such robots, and evicts them before a stranger of another machine.
 func TestOneMachineWithTwoAddresses(t *testing.T) {
 	_, r := newRegistry(device.AdoptOpen)
 	_, admission := r.CheckIn(claimOf(robotB, "two", "192.168.1.40"), noon)
@@ -190,7 +189,8 @@ func TestOneMachineWithTwoAddresses(t *testing.T) {
 	}
 }
 
-// A backup may have any number of strangers: the first start removes the excess, and their tools.
+// TestRestoredStrangersAreBounded: a restored backup may hold any number of strangers. NewRegistry removes all
+// but 200, and the tools of the others.
 func TestRestoredStrangersAreBounded(t *testing.T) {
 	kept := newTable()
 	big := []device.Tool{{Name: "self.tool", Description: strings.Repeat("x", 100<<10)}}
@@ -213,8 +213,7 @@ func TestRestoredStrangersAreBounded(t *testing.T) {
 	}
 }
 
-// TestStrangersExpire: who is away for a month is forgotten, and who was adopted
-// is not.
+// TestStrangersExpire: a stranger that was absent for more than 30 days is removed, and an adopted robot is not.
 func TestStrangersExpire(t *testing.T) {
 	kept, r := newRegistry(device.AdoptOpen)
 	owned(t, r, robotA)
@@ -226,8 +225,8 @@ func TestStrangersExpire(t *testing.T) {
 	}
 }
 
-// TestRobotsOfThePageExpire: a tab of a browser that was closed is forgotten after a week, unless its owner has adopted it
-// or gave it a name.
+// TestRobotsOfThePageExpire: a robot of the page that was absent for more than a week is removed, unless its owner has
+// adopted it or it was given a name.
 func TestRobotsOfThePageExpire(t *testing.T) {
 	kept, r := newRegistry(device.AdoptOpen)
 	const adopted = device.ID("a0b1c2d3e4f9")
@@ -275,8 +274,8 @@ func TestForgetStrangers(t *testing.T) {
 	}
 }
 
-// TestToolsAreBounded: a list that is too large is not kept, and neither is one
-// for which all the others leave no memory.
+// TestToolsAreBounded: a list of tools is not stored if it exceeds 64 KiB, or if all lists together would exceed
+// 4 MiB.
 func TestToolsAreBounded(t *testing.T) {
 	kept, r := newRegistry(device.AdoptOpen)
 	list := func(bytes int) []device.Tool {
@@ -307,9 +306,8 @@ func TestToolsAreBounded(t *testing.T) {
 	}
 }
 
-// TestNobodyVoidsACode: a client that knows the MAC of a robot that waits, and goes on
-// claiming it from another machine, takes nothing from the code that the robot
-// shows. A new one of the robot's own, from where it was, ends the one before.
+// TestNobodyVoidsACode: a client that uses the MAC address of a waiting robot and checks in again and again from
+// another machine does not invalidate the code that the robot shows.
 func TestNobodyVoidsACode(t *testing.T) {
 	for name, make := range map[string]func(r *device.Registry){
 		"a new robot": func(*device.Registry) {},

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// table keeps robots as the store does, as JSON, and counts the writes.
+// table stores robots as the real store does, in JSON, and counts the writes.
 type table struct {
 	storetest.Table[device.Robot]
 	put, soon int
@@ -42,7 +42,7 @@ func newRegistry(adoption device.Adoption) (*table, *device.Registry) {
 	return kept, device.NewRegistry(key, adoption, kept)
 }
 
-// asStored is a robot as it comes back from its JSON.
+// asStored returns a robot as decoded from its JSON.
 func asStored(r device.Robot) (back device.Robot) {
 	text, err := json.Marshal(r)
 	if err == nil {
@@ -54,7 +54,7 @@ func asStored(r device.Robot) (back device.Robot) {
 	return back
 }
 
-// writes returns how often was written since it was last asked.
+// writes returns the number of writes since its last call.
 func (b *table) writes() int {
 	n := b.put + b.soon
 	b.put, b.soon = 0, 0
@@ -63,7 +63,7 @@ func (b *table) writes() int {
 
 var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 
-// adopt is an adoption that must be taken.
+// adopt adopts a robot by its ID, and ends the test if that fails.
 func adopt(t testing.TB, r *device.Registry, id device.ID) {
 	t.Helper()
 	if _, err := r.Adopt(string(id), noon); err != nil {
@@ -71,7 +71,7 @@ func adopt(t testing.TB, r *device.Registry, id device.ID) {
 	}
 }
 
-// owned has a robot check in and its owner adopt it.
+// owned makes a robot check in and adopts it.
 func owned(t testing.TB, r *device.Registry, id device.ID) {
 	t.Helper()
 	r.CheckIn(from(id, "one"), noon)

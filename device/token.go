@@ -11,7 +11,7 @@ import (
 )
 
 // Client identifies an installation of the firmware by its Client-Id, a UUID that the firmware
-// creates after its flash was erased. Robots that send no Client-Id share one Client.
+// creates if its flash holds none. All robots that send no Client-Id have the same Client.
 type Client struct {
 	ID   string `json:"id,omitempty"`
 	Sent bool   `json:"sent"` // whether the robot sent a Client-Id
@@ -29,9 +29,9 @@ func NewClient(header string) Client {
 // Key is the secret key that signs the robots' tokens, from the file token-key in the data directory.
 type Key []byte
 
-// Token returns the bearer token of a robot: an HMAC-SHA256 of its identity. It has no dot, colon or
-// space, so that the firmware sends it unchanged after "Bearer ". Increasing the epoch invalidates
-// every earlier token.
+// Token returns the bearer token of a robot: an HMAC-SHA256 of its ID, client and epoch in unpadded
+// base64url. The token has no dot, colon or space, so that the firmware sends it unchanged after
+// "Bearer ". Increasing the epoch invalidates every earlier token.
 func (k Key) Token(id ID, c Client, epoch int) string {
 	h := hmac.New(sha256.New, k)
 	// The length of the Client-Id makes the input unambiguous.
@@ -43,8 +43,9 @@ func (k Key) Token(id ID, c Client, epoch int) string {
 var ErrOtherClient = errors.New("this robot is adopted with another Client-Id, and its token is good for that one only")
 
 // Token returns an adopted robot and its token, which the owner can enter in other programs. The token is valid
-// only together with the Client-Id of the robot's adoption, except for a robot that was added by hand. Token returns
-// ErrOtherClient if the token is not valid for c, which may be zero.
+// only together with the Client-Id of the robot's adoption, except for a robot that was added by hand. c is the client
+// that will use the token, or the zero Client for any. Token returns ErrUnknownRobot, an error that wraps ErrNotAdopted,
+// or ErrOtherClient if the token is not valid for c.
 func (r *Registry) Token(id ID, c Client) (Robot, string, error) {
 	robot, err := r.Get(id)
 	switch {

@@ -16,7 +16,7 @@ const (
 	robotB device.ID = "a0b1c2d3e4f6"
 )
 
-// Also for robots whose parts are the same if they are concatenated.
+// TestTokensDiffer: robots have different tokens, even if the concatenated parts of their identities are equal.
 func TestTokensDiffer(t *testing.T) {
 	type robot struct {
 		key    string
@@ -49,8 +49,8 @@ func TestTokensDiffer(t *testing.T) {
 	}
 }
 
-// The firmware does not write Bearer before a token with a space, and its flash holds strings under
-// 4000 bytes.
+// TestTokenSurvivesTheFirmware: the firmware does not send "Bearer " before a token that contains a space, and
+// its flash holds strings of less than 4000 bytes.
 func TestTokenSurvivesTheFirmware(t *testing.T) {
 	token := key.Token(robotA, device.NewClient("uuid"), 0)
 	if len(token) != 43 || strings.ContainsAny(token, " .:/+=\"\\") {
@@ -70,8 +70,8 @@ func TestNewClient(t *testing.T) {
 	}
 }
 
-// TestTokenForItsOwner: the owner gets the token of an adopted robot for the
-// client it is adopted with, and no other.
+// TestTokenForItsOwner: Registry.Token returns the token of an adopted robot only for the client with which the
+// robot was adopted.
 func TestTokenForItsOwner(t *testing.T) {
 	r := device.NewRegistry(key, device.AdoptOpen, newTable())
 	if _, _, err := r.Token(robotA, device.Client{}); !errors.Is(err, device.ErrUnknownRobot) {
@@ -82,13 +82,13 @@ func TestTokenForItsOwner(t *testing.T) {
 		t.Errorf("of a stranger: %q, %v", token, err)
 	}
 	adopt(t, r, robotA)
-	for _, c := range []device.Client{device.NewClient("one"), {}} { // none is the one there is
+	for _, c := range []device.Client{device.NewClient("one"), {}} { // the zero Client matches any
 		robot, token, err := r.Token(robotA, c)
 		if err != nil || token != a.Token || robot.Client != device.NewClient("one") {
 			t.Errorf("%+v: %q of %+v, %v", c, token, robot, err)
 		}
 	}
-	r.CheckIn(from(robotA, "two"), noon) // which waits
+	r.CheckIn(from(robotA, "two"), noon) // has a claim
 	if _, token, err := r.Token(robotA, device.NewClient("two")); !errors.Is(err, device.ErrOtherClient) || token != "" {
 		t.Errorf("of another client: %q, %v", token, err)
 	}

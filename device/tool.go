@@ -11,7 +11,7 @@ type Tool struct {
 	Description string `json:"description,omitempty"`
 	Schema      Schema `json:"inputSchema"`
 	// UserOnly marks a tool for the robot's owner, such as a reboot. The firmware lists these tools
-	// separately, but runs them for everybody.
+	// separately, but runs them for every caller.
 	UserOnly bool `json:"userOnly,omitempty"`
 }
 
@@ -53,7 +53,7 @@ type Picture struct {
 	Data []byte
 }
 
-// FindTool returns the tool with a name.
+// FindTool returns the tool with a name, or false if tools has no such tool.
 func FindTool(tools []Tool, name string) (Tool, bool) {
 	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == name })
 	if i < 0 {
