@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// MaxJobs is the maximum length of a robot's queue, including the running job.
+// MaxJobs is the maximum length of a robot's queue, including the running job. It exceeds 20, the maximum
+// number of actions of a rule (package perception).
 const MaxJobs = 32
 
 // Lanes runs jobs in one queue per robot, so that a robot that does not respond delays only its own

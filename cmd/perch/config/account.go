@@ -63,8 +63,8 @@ func ServiceAccount() *Account {
 }
 
 // ReadingAccount returns the user who must be able to read the files that the configuration at path names:
-// the service's user if path is /etc/perch/perch.yaml. Otherwise the result is nil, which stands
-// for the user of this process.
+// ServiceAccount if path is /etc/perch/perch.yaml. For other paths it returns nil, which means the user of
+// this process.
 func ReadingAccount(path string) *Account {
 	if path != systemConfig {
 		return nil
@@ -89,9 +89,9 @@ func currentAccount() Account {
 // replaces by empty ones.
 var hiddenDirectories = []string{"/home", "/root", "/run/user", "/tmp", "/var/tmp"}
 
-// checkReadable returns an error if this user cannot read a file. The error says why, and which
-// command corrects it. checkReadable examines mode, owner and group of the file and of every
-// directory above it, as far as this process can see them.
+// checkReadable returns an error if the account cannot read a file. The error states the reason, and the
+// command that corrects it. checkReadable examines mode, owner and group of the file and of every
+// directory above it. It ignores a file or directory that this process cannot examine.
 func (a Account) checkReadable(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -131,9 +131,9 @@ func parents(path string) (dirs []string) {
 	}
 }
 
-// May reports whether this user has a permission for a file: bit is 4 to read, 2 to write and 1 to
-// enter a directory. It returns true for a file with an access control list, which may allow more
-// than the mode does.
+// May reports whether the account has a permission for a file: bit is 4 to read, 2 to write and 1 to
+// enter a directory. It returns true for root, and for a file with an access control list, which may
+// allow more than the mode does.
 func (a Account) May(f fs.FileInfo, path string, bit fs.FileMode) bool {
 	stat, ok := f.Sys().(*syscall.Stat_t)
 	if !ok || a.uid == 0 {
@@ -167,10 +167,10 @@ func ownerOf(f fs.FileInfo) string {
 	return fmt.Sprintf("owner %s:%s, mode %04o", owner, group, f.Mode().Perm())
 }
 
-// plainWord matches the paths that a shell reads as they are.
+// plainWord matches paths that need no quotes in a shell.
 var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9/._@%+=:,-]+$`) })
 
-// ShellWord returns a path as it must be typed in a shell, in quotes if necessary.
+// ShellWord returns a path as it must be typed in a shell: in quotes if necessary.
 func ShellWord(path string) string {
 	if plainWord().MatchString(path) {
 		return path
@@ -178,8 +178,9 @@ func ShellWord(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// explainDenied returns err, except if err says that user may not read a file: then the result
-// wraps err, and its text is the reason and the command that corrects it.
+// explainDenied explains an error that wraps fs.ErrPermission: it returns an error that wraps err, and
+// whose text is the reason why user may not read the file and the command that corrects it. It returns
+// other errors, and errors for which it finds no reason, unchanged.
 func explainDenied(err error, user Account) error {
 	var denied *fs.PathError
 	if !errors.Is(err, fs.ErrPermission) || !errors.As(err, &denied) {

@@ -18,10 +18,10 @@ func written(t testing.TB, text string) string {
 	return path
 }
 
-// stranger is a user of this machine whom no file here belongs to.
+// stranger returns an account that owns no file of the test. groups are additional group IDs.
 func stranger(groups ...uint32) Account { return Account{"other", 54321, append(groups, 54321)} }
 
-// keptIn writes a file of ours, in directories of that mode.
+// keptIn writes a file with a mode into a new directory with the mode dirMode, and returns the file's path.
 func keptIn(t *testing.T, dirMode, mode fs.FileMode) string {
 	t.Helper()
 	dir := filepath.Join(commandtest.OpenFolder(t), "in side")
@@ -33,14 +33,14 @@ func keptIn(t *testing.T, dirMode, mode fs.FileMode) string {
 	return path
 }
 
-// TestReadabilityByModeAndOwner: who can read a file is found by mode, owner and group of the file and of every directory
-// on the way, and with the command that mends it.
+// TestReadabilityByModeAndOwner: checkReadable considers mode, owner and group of the file and of every directory above
+// it, and its error contains the command that corrects them.
 func TestReadabilityByModeAndOwner(t *testing.T) {
 	group := uint32(os.Getegid())
 	for name, c := range map[string]struct {
 		who       Account
 		dir, file fs.FileMode
-		says      []string // nothing: it can
+		says      []string // parts of the error; empty if the account can read the file
 	}{
 		"anybody may": {stranger(), 0o755, 0o644, nil},
 		"as anybody makes a key": {stranger(), 0o755, 0o600, []string{"the user other cannot read", "mode 0600", "sudo chgrp other '",
@@ -81,9 +81,8 @@ func TestReadabilityByModeAndOwner(t *testing.T) {
 	}
 }
 
-// TestReadabilityForTheServicesUser: whoever looks at the service's configuration is
-// told what the service's user cannot read, with line and key, and not what
-// they cannot read themselves.
+// TestReadabilityForTheServicesUser: Load with Source.Service reports the files that the
+// service's user cannot read, with line and key.
 func TestReadabilityForTheServicesUser(t *testing.T) {
 	key, open := keptIn(t, 0o755, 0o600), keptIn(t, 0o755, 0o644)
 	text := "brains:\n  - {kind: openai, url: \"http://h:1/v1\", model: m, key_file: \"" + key +
@@ -115,8 +114,8 @@ func TestReadabilityForTheServicesUser(t *testing.T) {
 	}
 }
 
-// TestUnreadableFiles: what whoever looks may not read is no fault; what the program that is to
-// read it may not is one that names the file, the user and the command.
+// TestUnreadableFiles: without Source.Service, a file that this process may not read is a fault that names the
+// file, the user and the command. With Source.Service, only files that the service's user may not read are.
 func TestUnreadableFiles(t *testing.T) {
 	if os.Geteuid() == 0 {
 		commandtest.RunAsNobody(t, "TestUnreadableFiles") // root reads everything
@@ -130,7 +129,7 @@ func TestUnreadableFiles(t *testing.T) {
 			t.Errorf("%v does not say %q", err, word)
 		}
 	}
-	who := Account{"someone", 0, nil} // may do everything
+	who := Account{"someone", 0, nil} // the user ID 0 may read everything
 	if _, err := (Source{File: path, Service: &who}).Load(); err != nil {
 		t.Errorf("for whom it is: %v", err)
 	}

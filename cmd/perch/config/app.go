@@ -7,14 +7,14 @@ import (
 	"perch/remote/supervisor"
 )
 
-// Paths in the container that Home Assistant runs Perch in as an app (add-on).
+// Paths in the container in which Home Assistant runs Perch as an app (add-on).
 const (
 	appData   = "/data"
 	appFolder = "/config" // the app's configuration folder, which the owner can edit
 )
 
-// appIngress is the address that the app serves the page on for Home Assistant's ingress, a proxy.
-// Only the host and other apps can reach it.
+// appIngress is the address on which the app serves the page for Home Assistant's ingress, a proxy.
+// Only the host and other apps can reach this address.
 const appIngress = supervisor.Gateway + ":8005"
 
 // isApp reports whether Home Assistant's Supervisor has started this program.

@@ -16,12 +16,12 @@ import (
 // ResolvedCharacter is a character whose voice and brain are engines of this appliance.
 type ResolvedCharacter struct {
 	agent.Persona
-	First   string   // name of the brain that is tried first; empty for the household's order, manifest.None for no brain
-	Remarks []string // sentences for the owner, such as about a wish of the manifest that this appliance cannot fulfil
+	First   string   // name of the brain that is tried first; empty for the order in the configuration, manifest.None for no brain
+	Remarks []string // sentences for the owner, such as about an engine of the manifest that this appliance does not have
 }
 
 // ResolveCharacter returns the character of a manifest with the engines of this appliance. household
-// is the persona whose text is used if the manifest has no text.
+// is the persona of robots without a character; its text is used if the manifest has none.
 func (c *Config) ResolveCharacter(id string, m manifest.Manifest, household agent.Persona) ResolvedCharacter {
 	character := ResolvedCharacter{Persona: agent.Persona{ID: id, Name: m.Name, Text: m.Instructions,
 		Mute: m.Voice.Provider == manifest.None, Deaf: m.Recognizer == manifest.None, Clips: m.Clips, Tools: m.Tools, MemoryTokens: m.MemoryTokens, Memory: m.Memory,
@@ -46,7 +46,8 @@ func (c *Config) ResolveCharacter(id string, m manifest.Manifest, household agen
 	return character
 }
 
-// resolveVoice sets the character's voice, if the first synthesizer has it.
+// resolveVoice sets the character's voice if the first synthesizer has the voice of the manifest.
+// Otherwise it may add a remark.
 func (c *Config) resolveVoice(character *ResolvedCharacter, v manifest.Voice, remark func(string, ...any)) {
 	if v.ID == "" || v.Provider == "browser" || v.Provider == manifest.None {
 		return
@@ -63,7 +64,8 @@ func (c *Config) resolveVoice(character *ResolvedCharacter, v manifest.Voice, re
 }
 
 // resolveBrain sets character.First to a brain of the manifest's provider with the manifest's model, or
-// else to the first brain of that provider. If the manifest wants no brain, First is manifest.None.
+// else to the first brain of that provider. If the provider is manifest.None, First is manifest.None. If
+// there is no brain of the provider, First remains empty.
 func (c *Config) resolveBrain(character *ResolvedCharacter, b manifest.Brain, remark func(string, ...any)) {
 	if b.Provider == manifest.None {
 		character.First = manifest.None
@@ -84,7 +86,7 @@ func (c *Config) resolveBrain(character *ResolvedCharacter, b manifest.Brain, re
 			best = i
 		}
 	}
-	if best < 0 && b.Provider == manifest.OpenAI { // a server in the household that speaks OpenAI's API
+	if best < 0 && b.Provider == manifest.OpenAI { // a server in the local network with OpenAI's API
 		best = slices.IndexFunc(c.Brains, func(brain Engine) bool { return brain.Kind == "openai" })
 	}
 	if best < 0 {
@@ -117,7 +119,7 @@ func providerOf(b Engine) string {
 	return ""
 }
 
-// isLocalHost reports whether a host is this machine or in the household's network.
+// isLocalHost reports whether a host is this machine or in a local network.
 func isLocalHost(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast()

@@ -9,8 +9,8 @@ import (
 	"perch/must"
 )
 
-// TestBrainOfAManifest: of an openai brain at an address of the household and one elsewhere, each is found by its
-// own provider, and the household's also serves a manifest that asks for openai where there is no other.
+// TestBrainOfAManifest: a brain of the kind openai has the provider local if its server is in the local network,
+// and openai otherwise. If no brain has the provider openai, a local one is used for a manifest with that provider.
 func TestBrainOfAManifest(t *testing.T) {
 	const here, elsewhere = `{kind: openai, url: "http://192.168.1.5:8080/v1", model: m}`,
 		`{kind: openai, url: "https://api.example.com/v1", model: m}`

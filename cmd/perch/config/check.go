@@ -23,9 +23,9 @@ import (
 	"perch/secret"
 )
 
-// check finds invalid values, and returns them as Faults. It reads the files that the configuration
-// names, but does not use the network. inApp says that Home Assistant has started this program as its
-// app.
+// check finds invalid values, and returns them as Faults, together with the faults that k has already. It
+// reads the files that the configuration names, but does not use the network. inApp is true if Home
+// Assistant has started this program as its app.
 func check(k *checker, c *Config, inApp bool) error {
 	checkAddresses(k, c)
 	checkTLS(k, c.TLS, c.Robots.MQTT.TLS)
@@ -100,7 +100,7 @@ func checkAddresses(k *checker, c *Config) {
 func checkPublicURL(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" || u.Hostname() == "" || u.Port() == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
-		// The error does not quote the URL, because that may contain a password.
+		// The error does not quote the URL, which may contain a password.
 		return errors.New("it is not an address that robots can use, such as http://192.168.1.5:8003: http, a name or address, and a port")
 	}
 	return nil
@@ -122,11 +122,11 @@ func checkIdentity(k *checker, c *Config) {
 	}
 }
 
-// maxLanguages is the maximum number of the household's languages. Perch's own sentences are
-// synthesized in advance in each.
+// maxLanguages is the maximum number of languages in the key language. Perch's own sentences are
+// synthesized in advance in each of these languages.
 const maxLanguages = 8
 
-// checkLanguages checks the household's languages.
+// checkLanguages checks the languages of the key language.
 func checkLanguages(k *checker, languages Languages) {
 	tags := languages.List()
 	if len(tags) > maxLanguages {
@@ -283,7 +283,7 @@ func checkEngines(k *checker, c *Config) {
 	checkList(k, "brain_deep", drivers.Models(), c.BrainDeep, func(int) thinker.ModelSetup { return thinker.ModelSetup{Log: noLog} })
 }
 
-// checkReadableByService reports the configured files that the service's user cannot read.
+// checkReadableByService adds a fault for each configured file that the service's user cannot read.
 func checkReadableByService(k *checker, c *Config) {
 	if k.service == nil {
 		return

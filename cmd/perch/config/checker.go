@@ -18,12 +18,12 @@ import (
 // checker collects the faults of a configuration. It records where each key was set. Its maps are indexed
 // by the paths of configuration keys, such as "speech.recognizers.0.kind".
 type checker struct {
-	file    string   // path of the owner's file; in a checker that overlayWith makes, the path of its file
+	file    string   // path of the owner's file; in a checker that overlayWith returns, the path of the file that it has read
 	overlay string   // path of the overlay; may be ""
 	service *Account // the user who must be able to read the configured files; nil for the user of this process
 	found   Faults
 	lines   map[string]line     // the line where a key is set
-	covered map[string]bool     // keys of the owner's file that the overlay sets too
+	covered map[string]bool     // keys that the last call of overlayWith has set; true if the owner's file sets the key too
 	env     map[string]string   // the environment variable that sets a key
 	unread  []string            // sections that could not be read completely; further faults in them are not reported
 	choices map[string][]string // the values that a key may have
@@ -76,8 +76,8 @@ func (k *checker) atLine(f Fault, l line) Fault {
 	return f
 }
 
-// failed adds a fault if err is not nil. It ignores files that cannot be read if the service's user must
-// read them, because checkReadableByService reports such files.
+// failed adds a fault if err is not nil. If k.service is set, it ignores errors of files that this process
+// may not read, because checkReadableByService checks whether the service's user may read the files.
 func (k *checker) failed(path string, err error) {
 	denied := errors.Is(err, fs.ErrPermission)
 	if err == nil || denied && k.service != nil {
@@ -169,7 +169,7 @@ func (k *checker) listen(path, address string) {
 	k.failed(path, checkAddress(address))
 }
 
-// loopback checks an address to listen on where clients need no access key.
+// loopback checks an address to listen on. It must be a loopback address, because clients need no access key.
 func (k *checker) loopback(path, address string) {
 	err := checkAddress(address)
 	if err == nil && !Loopback(address) {
@@ -201,7 +201,7 @@ func checkAddress(address string) error {
 }
 
 // key checks an API's access key, which is either value or the content of file. path is the section of
-// the API.
+// the configuration that contains the key.
 func (k *checker) key(path, value, file string) {
 	key, err := secret.Read("key", value, file)
 	switch {

@@ -1,7 +1,8 @@
-// Package config reads and checks the configuration. Its sources, each overriding those before, are: the
-// defaults, the owner's file, the overlay (a file with the settings that were changed on the page and by
-// commands), the options of the Home Assistant app, and environment variables. Callers apply flags last.
-// Errors name the file, line and key.
+// Package config reads, checks and changes the configuration of the appliance. It reads these sources, each
+// of which overrides the ones before: the defaults, the owner's file, the overlay (a file with the settings
+// that were changed on the page and by commands), the options of the Home Assistant app, and environment
+// variables. Command-line flags override all of them; the callers apply the flags. Errors name the file,
+// line and key.
 package config
 
 import (
@@ -131,7 +132,7 @@ func Default() Config {
 	return c
 }
 
-// Zone returns the household's time zone: the configured one, or else the machine's.
+// Zone returns the configured time zone, or the machine's if none is configured.
 func (c *Config) Zone() (*time.Location, error) {
 	if c.Timezone == "" {
 		return time.Local, nil

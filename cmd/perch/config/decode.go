@@ -15,8 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// read decodes a YAML text into the configuration that c points to. Keys that the text does not set
-// keep their values.
+// read decodes a YAML text into the configuration that c points to, and adds the faults of the text to k.
+// Keys that the text does not set keep their values.
 func (k *checker) read(c any, text []byte) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
@@ -100,7 +100,7 @@ func hasTooManyNodes(root *yaml.Node) bool {
 	return left < 0
 }
 
-// parseYAML parses a text into a document.
+// parseYAML parses a text into a document. It returns errTooManyNodes if the document is too large.
 func parseYAML(text string) (*yaml.Node, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &root); err != nil {
@@ -112,7 +112,7 @@ func parseYAML(text string) (*yaml.Node, error) {
 	return &root, nil
 }
 
-// recordLines records the line of every key of the node at path.
+// recordLines records the line of every key and list entry below the node at path.
 func (k *checker) recordLines(path string, n *yaml.Node) {
 	join := func(key string) string {
 		if path == "" {
@@ -176,8 +176,8 @@ func (k *checker) syntax(text string) Fault {
 	return f.withMessage(errors.New("the value is not of the right type"))
 }
 
-// keyAt returns the path of the most deeply nested key on a line. If name is not empty, the path must end
-// in name. Without such a key, keyAt returns name.
+// keyAt returns the longest path of a key on a line. If name is not empty, the path must end in name. If no
+// key matches, keyAt returns name.
 func (k *checker) keyAt(number int, name string) string {
 	best := name
 	for key, l := range k.lines {

@@ -10,7 +10,7 @@ import (
 	"perch/driver"
 )
 
-// Group is a group of keys on the page. language/TAG/labels.json has the translations of its texts.
+// Group is a group of keys on the page. language/TAG/labels.json has the translations of Label and About.
 type Group struct {
 	Name  string `json:"name"` // the value of the tag group
 	Label string `json:"label"`
@@ -41,15 +41,15 @@ type description struct {
 	Group string `json:"group"`
 	// Label is the tag label: a name of the key for people.
 	Label string `json:"label"`
-	// Under is the section that has a label and contains the key.
+	// Under is the innermost section that has a label and contains the key; nil if there is none.
 	Under *heading `json:"under,omitempty"`
 	// Words is the tag words: further names, for searching.
 	Words string `json:"words,omitempty"`
 	// Format is the tag format, or comes from the type: "hours", "languages" or "timezone".
 	Format string `json:"format,omitempty"`
-	// Unit is the sign of a number's unit.
+	// Unit is the tag unit: the symbol of a number's unit.
 	Unit string `json:"unit,omitempty"`
-	// Options is the tag options: values and their labels, as in "open=May talk;code=Must wait".
+	// Options holds the values and labels in the tag options, such as "open=May talk;code=Must wait".
 	Options []option `json:"options,omitempty"`
 }
 
@@ -65,7 +65,8 @@ type option struct {
 	Label string `json:"label"`
 }
 
-// usual returns the labels and other words of keys with the same meaning in many sections, by name.
+// usual returns the labels and other words of keys that have the same meaning in many sections, by the
+// name of the key.
 var usual = sync.OnceValue(func() map[string]description {
 	return map[string]description{
 		"after_talk": {Label: "Pause after a talk"}, "enabled": {Label: "On", Words: "off disable"}, "every": {Label: "At most once in"}, "key_file": {Label: "File with the key"},

@@ -15,8 +15,8 @@ import (
 	"perch/must"
 )
 
-// TestDescriptions checks that each key is in a group that exists, and that a key without tags, as one that was just
-// added, is on the page: among the other keys, with its name as its label.
+// TestDescriptions checks that each key is in an existing group, and that a key without tags is in the group
+// advanced with its name as its label.
 func TestDescriptions(t *testing.T) {
 	if len(descriptions()) != len(Keys()) {
 		t.Errorf("%d of %d keys are described", len(descriptions()), len(Keys()))
@@ -49,8 +49,8 @@ func TestDescriptions(t *testing.T) {
 	}
 }
 
-// TestLabels checks the form of labels.json of each language. A label that is missing is English on the page and no
-// failure; "make translations" prints it, and labels that belong to nothing.
+// TestLabels checks the form of labels.json of each language. A missing label is no failure, because the page then
+// shows the English one. "make translations" prints missing labels, and labels of unknown keys.
 func TestLabels(t *testing.T) {
 	known := map[string]bool{}
 	for key, d := range descriptions() {
@@ -67,7 +67,7 @@ func TestLabels(t *testing.T) {
 	}
 	for _, tag := range language.All()[1:] {
 		text, err := os.ReadFile(filepath.Join("../../../language", string(tag), "labels.json"))
-		var own map[string][]string // a label, and perhaps other words for it
+		var own map[string][]string // each value is a label, optionally followed by other words for searching
 		if err == nil {
 			err = json.Unmarshal(text, &own)
 		}

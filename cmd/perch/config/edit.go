@@ -20,14 +20,15 @@ func decodeTree(text []byte) (tree map[string]any, err error) {
 	return tree, err
 }
 
-// overlayEditor changes the overlay, the file of changed settings.
+// overlayEditor computes changes of the overlay, the file of changed settings.
 type overlayEditor struct {
 	keys map[string]Key // the keys of the configuration, by their paths
 	file map[string]any // the owner's file, decoded
 	tree map[string]any // the overlay, decoded
 }
 
-// set returns the overlay with a value at a key, or without the key if the value is nil.
+// set returns the overlay with a value at a key, or without the key if the value is nil. For a key in an
+// entry of a list, the result contains the whole changed list. If value is a section, set sets each key in it.
 func (e overlayEditor) set(key string, value any) (map[string]any, error) {
 	path := strings.Split(key, ".")
 	k, exists := e.keys[key]
@@ -79,7 +80,7 @@ func (e overlayEditor) set(key string, value any) (map[string]any, error) {
 	return tree, err
 }
 
-// current returns the present value of a list, with its secrets.
+// current returns the current value of a list, with its secrets.
 func (e overlayEditor) current(list Key) any {
 	path := strings.Split(list.Key, ".")
 	if value := valueAt(e.tree, path); value != nil {
@@ -118,7 +119,7 @@ func keepEntries(entries []any, current any) ([]any, error) {
 	return kept, nil
 }
 
-// listOf returns the list whose entries contain a key.
+// listOf returns the list whose entries contain a key, or false if the key is not in a list.
 func (e overlayEditor) listOf(key string) (Key, bool) {
 	path := strings.Split(key, ".")
 	for i, name := range path {

@@ -134,7 +134,8 @@ func (e Engine) hears(language string) bool {
 	return !limited || o.Hears(language)
 }
 
-// voiceSetup returns the setup for checks of recognizers, and of synthesizers with the voice name.
+// voiceSetup returns the setup for checks of recognizers and synthesizers. name is the voice for a
+// synthesizer, or "" for the voice in its options.
 func voiceSetup(name string) drivers.Voice {
 	return drivers.Voice{Setup: voice.Setup{Voice: name, Log: slog.New(slog.DiscardHandler)},
 		FindWyoming: func(context.Context) ([]string, error) { return nil, nil }}
@@ -176,8 +177,9 @@ func checkKeys(k *checker, path string, drivers kinds, e Engine) (exist bool) {
 
 var errNoKey = errors.New("there is no such key")
 
-// wrongOption returns the path of the option that err, an error of an engine's check, is about: the first
-// whose key is in the text. It returns the engine's path if the text contains no key.
+// wrongOption returns the path of the option that err, an error of an engine's check, is about: the option
+// whose key is the first in the text of err. The word "address" means the key url. wrongOption returns the
+// engine's path if the text contains no key.
 func wrongOption(path string, options []driver.Field, err error) string {
 	if err == nil {
 		return path
@@ -193,8 +195,8 @@ func wrongOption(path string, options []driver.Field, err error) string {
 	return path
 }
 
-// checkList checks that a list of engines other than brain_deep is not empty, the kind and the keys of
-// each engine, and that the engine can be made with setup(i), where i is its index.
+// checkList checks a list of engines: the kind and the keys of each engine, and the error of its driver's
+// Check with setup(i), where i is the index of the engine. Only the list brain_deep may be empty.
 func checkList[S, E any](k *checker, list string, drivers driver.List[S, E], engines []Engine, setup func(i int) S) {
 	if len(engines) == 0 && list != "brain_deep" {
 		k.fault(list, errors.New("at least one is needed"))

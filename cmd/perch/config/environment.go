@@ -15,8 +15,8 @@ import (
 	"perch/driver"
 )
 
-// clientVariables lists variables for the commands that connect to a running appliance. They set no keys of
-// the configuration.
+// clientVariables lists the variables of the commands that connect to a running appliance. These variables
+// set no keys of the configuration.
 var clientVariables = []string{"PERCH_URL", "PERCH_TOKEN"}
 
 // skinsKeyVariable is the variable with which other programs set their key for skins. Perch uses it if
@@ -63,8 +63,8 @@ type setter struct {
 	path  []string // the key's path, as far as it was found
 }
 
-// set sets a key in v, a part of the configuration. rest is the end of the variable's name, which says
-// where in v the key is.
+// set sets a key in v, a part of the configuration. rest is the end of the variable's name, which is the
+// path of the key within v.
 func (s *setter) set(v reflect.Value, rest string) error {
 	if rest == "" {
 		return s.setValue(v)
@@ -110,7 +110,7 @@ func longestKey(v reflect.Value, rest string) (field driver.Field, after string,
 	return field, after, ok
 }
 
-// describeType says how a value of a type is written.
+// describeType describes the form of a value of a type, for an error message.
 func describeType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:

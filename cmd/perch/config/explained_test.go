@@ -14,14 +14,15 @@ import (
 	"perch/must"
 )
 
-// TestTranslations checks that the annotated sample explains each key, and what keys.json of a
-// language says of one has the names, addresses and numbers of the English text. What a language
-// lacks is English on the page and no failure; "make translations" prints it.
+// TestTranslations checks that the annotated sample documents each key, and that keys.json of each
+// language is valid. A missing translation is no failure, because the page then shows the English text.
+// "make translations" prints missing translations, translations of unknown keys, and translations that
+// lack a name, address or number of the English text.
 func TestTranslations(t *testing.T) {
 	english := map[string]string{}
 	config := Default()
 	for _, k := range listKeys(new(checker), &config, Default(), nil, secretTexts{}) {
-		inEntry := regexp.MustCompile(`\.\d+\.`).MatchString(k.Key) // an engine's; its list explains what there is
+		inEntry := regexp.MustCompile(`\.\d+\.`).MatchString(k.Key) // a key in an entry of a list; the list has the documentation
 		if k.Doc == "" && !inEntry {
 			t.Errorf("the annotated sample does not explain %s", k.Key)
 		}
@@ -73,7 +74,8 @@ func untranslated(text string) (words []string) {
 	return words
 }
 
-// TestSharedDocsBelongToOneOfTheirKeys: a text of several keys is that of one of them, or of their section.
+// TestSharedDocsBelongToOneOfTheirKeys: the documentation that several keys share belongs to one of these keys, or
+// to their section.
 func TestSharedDocsBelongToOneOfTheirKeys(t *testing.T) {
 	docs := sampleDocs()
 	for key, about := range map[string]string{

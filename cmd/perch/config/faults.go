@@ -25,8 +25,8 @@ func (f Fault) withMessage(err error) Fault {
 	return f
 }
 
-// String returns the message with file, line and key. For a fault of the overlay it also says how to
-// correct the fault.
+// String returns the message with file, line and key. For a fault of the overlay, the text also states how
+// to correct the fault.
 func (f Fault) String() string {
 	text := f.Message
 	if f.Key != "" {

@@ -103,7 +103,8 @@ func (l *keyLister) list(v, defaultConfig reflect.Value) {
 	})
 }
 
-// addEntry adds the keys of an entry of a list. For an engine it adds the keys of the engine's kind.
+// addEntry adds the keys of an entry of a list. For an engine it adds the keys of the engine's kind. It adds
+// no keys for a rule.
 func (l *keyLister) addEntry(path []string, v reflect.Value) {
 	if path[0] == "rules" {
 		return // a form shows a rule as a whole
@@ -159,7 +160,8 @@ func (l *keyLister) add(path []string, v, defaultValue reflect.Value, doc commen
 	l.keys = append(l.keys, key)
 }
 
-// from returns where a key is set, as in Key.From, and the flag or variable that sets it.
+// from returns where a key is set, as in Key.From, and the flag or variable that sets the key, the section
+// that contains it, or a part of its value.
 func (l *keyLister) from(name string) (from, by string) {
 	overlaps := func(key string) bool {
 		return key == name || strings.HasPrefix(key, name+".") || strings.HasPrefix(name, key+".")

@@ -77,8 +77,8 @@ func costOf(runs []string, billed bool) string {
 	return ""
 }
 
-// Cost returns what a use of the engine costs, as EngineKind.Cost. An engine at an address of the internet
-// may be billed. It returns "" for a server in the local network.
+// Cost returns CostBilled if the engine's url is an address on the internet. Otherwise it returns
+// EngineKind.Cost of the engine's kind.
 func (e Engine) Cost() string {
 	if isPublic(driver.Value[string](e.Options, "url")) {
 		return CostBilled
@@ -93,7 +93,8 @@ func (e Engine) Cost() string {
 	return ""
 }
 
-// isPublic reports whether the address of a server is on the internet, and not in a local network.
+// isPublic reports whether the URL of a server is on the internet, and not in a local network. It returns
+// false for an invalid URL.
 func isPublic(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"perch/must"
 )
 
-// entry refers to an engine of the present list, which has of engines.
+// entry returns a reference to engine number from in the current list, which has of engines.
 func entry(from, of int, kind string) map[string]any {
 	return map[string]any{"from": float64(from), "of": float64(of), "kind": kind}
 }
 
-// TestAListOfEnginesIsArranged: engines are moved, added and removed by a client that does not know their
-// secrets. A client that has seen another list is refused.
+// TestAListOfEnginesIsArranged: a client that does not know the secrets of engines can move, add and remove
+// engines. A change that refers to another version of the list is refused.
 func TestAListOfEnginesIsArranged(t *testing.T) {
 	const own = "brains:\n- {kind: openai, url: \"http://h/v1\", model: m, key: geheim-1} # ours\n- {kind: reflex}\n"
 	o := overlaid(t, own)
@@ -46,7 +46,8 @@ func TestAListOfEnginesIsArranged(t *testing.T) {
 	}
 }
 
-// TestTheUnsetListIsArranged: the list of a Japanese household has one engine more than the default.
+// TestTheUnsetListIsArranged: a list that the configuration does not set can be arranged, including the
+// synthesizer that is added for Japanese.
 func TestTheUnsetListIsArranged(t *testing.T) {
 	o := overlaid(t, "language: ja\n")
 	changes(t, o, map[string]any{"speech.synthesizers": []any{entry(1, 2, "espeak"), entry(0, 2, "openjtalk")}})
@@ -55,7 +56,7 @@ func TestTheUnsetListIsArranged(t *testing.T) {
 	}
 }
 
-// TestAWrongOptionIsNamed: the fault of an engine is at its option.
+// TestAWrongOptionIsNamed: the fault of an engine has the key of the wrong option.
 func TestAWrongOptionIsNamed(t *testing.T) {
 	for _, c := range []struct{ list, engine, key string }{
 		{"speech.recognizers", "{kind: wyoming, url: \"http://h\"}", "url"},
@@ -78,7 +79,8 @@ func TestAWrongOptionIsNamed(t *testing.T) {
 	}
 }
 
-// TestKindsOfEngines: each kind says what it is, and what is typed into which of its options.
+// TestKindsOfEngines: each kind of engine has a summary of one or two sentences, and its options have the right
+// types. Engines on the internet are billed.
 func TestKindsOfEngines(t *testing.T) {
 	types := map[string]string{}
 	for list, kinds := range EngineKinds() {

@@ -19,8 +19,8 @@ func (c *Config) Unheard() []string {
 	return slices.DeleteFunc(c.spoken(), c.Hears)
 }
 
-// Lacks returns sentences that say what is missing for the languages of robots, and how to add it. It
-// skips languages that the configuration names, since Warnings reports what those languages lack.
+// Lacks returns sentences about what is missing for the languages of robots, and how to add it. It skips
+// languages that the configuration names, because Warnings covers those.
 func (c *Config) Lacks(tags ...string) (sentences []string) {
 	for _, l := range bases(tags) {
 		if missing := c.missingFor(l); len(missing) > 0 && !slices.Contains(c.spoken(), l) {
@@ -30,7 +30,7 @@ func (c *Config) Lacks(tags ...string) (sentences []string) {
 	return sentences
 }
 
-// missingFor returns sentences that say what is missing for a language, and how to add it.
+// missingFor returns sentences about what is missing for a language, and how to add it.
 func (c *Config) missingFor(l string) (sentences []string) {
 	if _, hasWords := language.Match(l); !hasWords {
 		sentences = append(sentences, c.untranslated(l))
@@ -49,8 +49,8 @@ func (c *Config) missingFor(l string) (sentences []string) {
 	return append(sentences, fmt.Sprintf("no synthesizer speaks %q: openjtalk speaks only Japanese; add {kind: espeak} to speech.synthesizers", l))
 }
 
-// untranslated returns a sentence about a language that Perch is not translated into. It says what
-// stays English, and which brains reply in the language.
+// untranslated returns a sentence about a language into which Perch is not translated: which texts are
+// English, and which brains reply in the language.
 func (c *Config) untranslated(l string) string {
 	reflex := slices.ContainsFunc(c.Brains, func(b Engine) bool { return b.Kind == "reflex" })
 	others := slices.ContainsFunc(c.Brains, func(b Engine) bool { return b.Kind != "reflex" && b.Kind != "none" })

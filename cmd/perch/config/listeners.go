@@ -25,11 +25,11 @@ import (
 // Web holds the settings of the page, and of proxies that have authenticated the owner.
 type Web struct {
 	Enabled       bool     `yaml:"enabled" label:"Page for browsers"`
-	Ingress       []string `yaml:"ingress" label:"Proxies that let in owners"`       // addresses of the proxies
+	Ingress       []string `yaml:"ingress" label:"Proxies that let in owners"`       // IP addresses of the proxies
 	IngressListen string   `yaml:"ingress_listen" label:"Address for these proxies"` // the address to listen on for the proxies
 }
 
-// Proxies returns the addresses of web.ingress.
+// Proxies returns the addresses of web.ingress. Its error joins one error for each invalid address.
 func (w Web) Proxies() (proxies []netip.Addr, err error) {
 	for i, text := range w.Ingress {
 		proxy, e := netip.ParseAddr(text)
@@ -151,8 +151,8 @@ func (m MQTT) GeneratesPassword() bool {
 	return m.MayEmbed() && m.Password == "" && m.PasswordFile == ""
 }
 
-// Files returns the broker's password, from the configuration or a file, and the certificate of its
-// authority in PEM.
+// Files returns the broker's password, from the configuration or a file, and the PEM file of the authority
+// that has signed the broker's certificate; nil if none is configured.
 func (m MQTT) Files() (password string, ca []byte, err error) {
 	if password, err = secret.Read("password", m.Password, m.PasswordFile); err != nil {
 		return "", nil, err

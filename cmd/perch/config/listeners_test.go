@@ -2,7 +2,8 @@ package config
 
 import "testing"
 
-// TestVCCPPort is 3000 by default, unless the configuration has another program of this machine there.
+// TestVCCPPort: the default port for VCCP is 3000, and NamesProgramAt finds another program of this machine in the
+// configuration that has the same port.
 func TestVCCPPort(t *testing.T) {
 	c := Default()
 	if c.Skins.VCCP != "localhost:3000" || c.NamesProgramAt(c.Skins.VCCP) {

@@ -57,7 +57,7 @@ func (s Source) load(text, overlay []byte) (Config, *checker, error) {
 	c, k := s.defaults(), s.checker()
 	k.read(&c, text)
 	if len(k.found) > 0 && len(k.unread) == 0 {
-		return c, k, k.found // the file is not YAML
+		return c, k, k.found // the file could not be decoded at all
 	}
 	if o := k.overlayWith(&c, s.Overlay, overlay); len(o.found) > 0 && len(o.unread) == 0 {
 		return c, k, k.found
@@ -107,8 +107,9 @@ func (s Source) defaults() Config {
 	return c
 }
 
-// readOptions decodes the options that Home Assistant gives to Perch as its app into c. They have the
-// same keys as the owner's file. It returns an error if the file of options cannot be read.
+// readOptions decodes the options that Home Assistant gives to Perch as its app into c. The options have the
+// same keys as the owner's file. readOptions returns an error if the file of options exists and cannot be
+// read.
 func (s Source) readOptions(k *checker, c *Config) error {
 	if s.Options == "" {
 		return nil
@@ -142,8 +143,8 @@ func (s Source) setHome(c *Config) {
 	}
 }
 
-// addJapanese adds openjtalk, which can read Japanese, if a robot speaks Japanese and no synthesizer
-// is configured.
+// addJapanese adds openjtalk, which can read Japanese, before the default synthesizer, if a robot speaks
+// Japanese and no synthesizer is configured.
 func addJapanese(k *checker, c *Config) {
 	_, isSet := k.lines["speech.synthesizers"]
 	if isSet || len(k.keysBelow("speech.synthesizers")) > 0 || !slices.Contains(c.spoken(), "ja") {

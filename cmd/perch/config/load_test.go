@@ -19,7 +19,7 @@ import (
 	"perch/voice/openai"
 )
 
-// TestTheSampleIsTheDefaults: the manual holds every key, and says what is.
+// TestTheSampleIsTheDefaults: the sample perch.yaml contains every key, with its default.
 func TestTheSampleIsTheDefaults(t *testing.T) {
 	const sample = "perch.yaml"
 	c, err := appliancetest.Load(sample)
@@ -35,7 +35,7 @@ func TestTheSampleIsTheDefaults(t *testing.T) {
 		t.Errorf("the sample is\n%+v\nthe defaults are\n%+v", c, want)
 	}
 	text := drivers.Sample(config.Sample())
-	c, err = appliancetest.Load(appliancetest.WriteConfig(t, text)) // as it is installed
+	c, err = appliancetest.Load(appliancetest.WriteConfig(t, text)) // the text that the package installs
 	if err != nil || !reflect.DeepEqual(c, want) {
 		t.Errorf("the sample is\n%+v\nthe defaults are\n%+v, %v", c, want, err)
 	}
@@ -76,7 +76,7 @@ func TestNoFileIsTheDefaults(t *testing.T) {
 	}
 }
 
-// TestFaults: every one is told with file, line and key.
+// TestFaults: every fault is reported with file, line and key.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	asks := appliancetest.WriteConfig(t, "---\nbrain: {model: x}\n---\nYou ask for much.")
@@ -206,7 +206,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestOrigins: beside those of servers there is that of pages that are files.
+// TestOrigins: origins of servers and the origin of local files are valid.
 func TestOrigins(t *testing.T) {
 	want := []string{"https://panel.example", "http://localhost:12393", "file://"}
 	c, err := appliancetest.Load(appliancetest.WriteConfig(t, "allowed_origins: ["+strings.Join(want, ", ")+"]"))
@@ -215,8 +215,8 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// TestAllFaultsAtOnce: what cannot be read, what cannot be meant, and rules,
-// are told together, and what could not be read is told of once.
+// TestAllFaultsAtOnce: unknown keys, values of the wrong type, invalid values and faults of rules are reported
+// together. Each fault is reported once.
 func TestAllFaultsAtOnce(t *testing.T) {
 	const text = `nmae: x
 adoption: maybe
@@ -256,8 +256,8 @@ relays:
 	}
 }
 
-// TestAnEngineByEnvironment has nothing of the one it takes the place of, and a
-// value that does not fit is not shown: it may be a key.
+// TestAnEngineByEnvironment: an engine whose kind a variable sets keeps no options of the engine that it replaces.
+// The error for a value of the wrong type does not contain the value, which may be a secret.
 func TestAnEngineByEnvironment(t *testing.T) {
 	c, err := appliancetest.Load("", "PERCH_SPEECH_SYNTHESIZERS_0_KIND=openai", "PERCH_SPEECH_SYNTHESIZERS_0_KEY=k",
 		"PERCH_SPEECH_SYNTHESIZERS_0_URL=http://127.0.0.1:9/v1")
@@ -311,7 +311,7 @@ func FuzzConfig(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "perch.yaml")
 	f.Fuzz(func(t *testing.T, text []byte, variable string) {
 		if strings.Contains(string(text), "sentences") || strings.Contains(variable, "SENTENCES") {
-			return // it names files, and the fuzzer would name odd ones
+			return // the key is the path of a file, and the fuzzer could choose a device file
 		}
 		must.Succeed(t, os.WriteFile(path, text, 0o600))
 		if _, err := appliancetest.Load(path, variable); err != nil && err.Error() == "" {

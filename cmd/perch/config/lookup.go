@@ -11,8 +11,8 @@ import (
 	"perch/perception"
 )
 
-// FindRobot returns the ID of a robot, which is given by its MAC address or by its name in
-// robots.each. A MAC address need not be in robots.each.
+// FindRobot returns the ID of a robot. robot is a MAC address, or a name in robots.each. A MAC address
+// need not be in robots.each.
 func (c *Config) FindRobot(robot string) (device.ID, error) {
 	for _, r := range c.Robots.Each {
 		if id, err := device.ParseID(r.Robot); err == nil && r.Name != "" && strings.EqualFold(r.Name, strings.TrimSpace(robot)) {

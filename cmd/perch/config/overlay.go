@@ -134,7 +134,7 @@ func (o *Overlay) warnings(c checkedConfig) []Warning {
 	return warnings
 }
 
-// Read reads the configuration.
+// Read returns the configuration as the owner sees it.
 func (o *Overlay) Read() (Shown, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -170,8 +170,8 @@ func (o *Overlay) restartKeys(c *Config) []string {
 	return keys
 }
 
-// Check returns the faults that the configuration would have if text replaced the owner's file. It
-// leaves out faults of lines with a masked secret.
+// Check returns the faults and warnings that the configuration would have if text replaced the owner's
+// file. It leaves out faults of lines that contain Mask.
 func (o *Overlay) Check(text string) (Checked, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -212,8 +212,9 @@ func (o *Overlay) Faults() ([]Fault, error) {
 }
 
 // Change sets the keys of values. A nil value removes a key from the overlay, so that the owner's file
-// sets it again, or removes an entry of a list. If there are faults or an error, nothing has changed.
-// Otherwise the change is on disk, and in effect as far as possible without a restart.
+// sets the key again, or removes an entry of a list. If Change returns faults or an error, it has changed
+// nothing, unless the error is that undoing the change has failed. Otherwise the change is on disk. If an
+// appliance runs and the configuration has no faults, what needs no restart is also in effect.
 func (o *Overlay) Change(values map[string]any) (Changes, []Fault, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -227,7 +228,7 @@ func (o *Overlay) Change(values map[string]any) (Changes, []Fault, error) {
 	restart, err := o.Applier.Apply(&after.config)
 	if err != nil {
 		f := fault(err)
-		for key := range values { // the error names no key, but a fault needs one: any of the changed keys will do
+		for key := range values { // the error names no key, but the fault needs one, so it gets any of the changed keys
 			f.Key = key
 		}
 		return Changes{}, after.hidden.faults([]Fault{f}), nil
@@ -245,7 +246,7 @@ func (o *Overlay) Change(values map[string]any) (Changes, []Fault, error) {
 }
 
 // prepareChange returns the configuration after a change and the new text of the overlay, or the faults
-// that make it refuse the change.
+// for which the change must be refused.
 func (o *Overlay) prepareChange(values map[string]any) (after checkedConfig, next []byte, faults []Fault, err error) {
 	text, overlay, err := o.readFiles()
 	if err != nil {
@@ -259,7 +260,7 @@ func (o *Overlay) prepareChange(values map[string]any) (after checkedConfig, nex
 	after.hidden = secretsOf(&after.config, text, overlay, next)
 	accepted := map[string]bool{}
 	if !slices.ContainsFunc(slices.Collect(maps.Values(values)), func(v any) bool { return v != nil }) {
-		for _, f := range before.faults { // a removal need not correct all faults: those from before may remain
+		for _, f := range before.faults { // a removal need not correct all faults: earlier faults may remain
 			accepted[f.Key+f.Message] = true
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"perch/must"
 )
 
-// overlaid is a configuration file of that text, with an overlay that is not there yet.
+// overlaid returns an Overlay for a configuration file with a text. The file of the overlay does not exist yet.
 func overlaid(t testing.TB, text string, environ ...string) *Overlay {
 	t.Helper()
 	dir := t.TempDir()
@@ -25,7 +25,7 @@ func overlaid(t testing.TB, text string, environ ...string) *Overlay {
 	return &Overlay{Source: source}
 }
 
-// text is what a file holds; nothing where there is none.
+// text returns the content of a file, or "" if the file does not exist.
 func text(t testing.TB, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -35,13 +35,13 @@ func text(t testing.TB, path string) string {
 	return string(b)
 }
 
-// settingsOf is what an overlay holds below its head.
+// settingsOf returns the content of the overlay's file without overlayHead.
 func settingsOf(t testing.TB, o *Overlay) string {
 	t.Helper()
 	return strings.TrimPrefix(text(t, o.Source.Overlay), overlayHead)
 }
 
-// changes changes keys, which has to succeed.
+// changes changes keys, and ends the test if that fails.
 func changes(t testing.TB, o *Overlay, values map[string]any) {
 	t.Helper()
 	if _, faults, err := o.Change(values); err != nil || len(faults) > 0 {
@@ -49,12 +49,12 @@ func changes(t testing.TB, o *Overlay, values map[string]any) {
 	}
 }
 
-// TestAChangeIsWrittenIntoTheOverlay, in the schema of the file, and the owner's file stays as
-// it is.
+// TestAChangeIsWrittenIntoTheOverlay: a change is written into the overlay in the schema of the owner's file,
+// which does not change.
 func TestAChangeIsWrittenIntoTheOverlay(t *testing.T) {
 	for _, c := range []struct {
 		file   string
-		values []map[string]any // one change after the other
+		values []map[string]any // the changes, in order
 		want   string
 	}{
 		{"name: house\n", []map[string]any{{"name": "cottage"}}, "name: cottage\n"},
@@ -69,7 +69,7 @@ func TestAChangeIsWrittenIntoTheOverlay(t *testing.T) {
 		{"listen: [\":1\"]\n", []map[string]any{{"listen": []any{":2", ":3"}}, {"listen.2": ":4"}, {"listen.0": nil}},
 			"listen:\n    - :3\n    - :4\n"},
 		{"listen: [\":1\"]\n", []map[string]any{{"listen": "[\":2\"]"}}, "listen:\n    - :2\n"},
-		// An entry is changed in the list of the file, which is then the overlay's as a whole.
+		// After a change of an entry of a list in the owner's file, the overlay contains the whole list.
 		{"brains:\n- {kind: openai, url: \"http://h/v1\", model: m, key: geheim-1} # ours\n- {kind: reflex}\n",
 			[]map[string]any{{"brains.0.model": "n"}},
 			"brains:\n    - key: geheim-1\n      kind: openai\n      model: \"n\"\n      url: http://h/v1\n    - kind: reflex\n"},
@@ -99,7 +99,8 @@ func TestAChangeIsWrittenIntoTheOverlay(t *testing.T) {
 	}
 }
 
-// TestTheOverlayComesBeforeTheFile, key by key; a list and a mapping are replaced whole.
+// TestTheOverlayComesBeforeTheFile: each key of the overlay overrides the key of the owner's file. Lists and
+// maps are replaced as a whole.
 func TestTheOverlayComesBeforeTheFile(t *testing.T) {
 	o := overlaid(t, "name: house\nrobots: {idle: 5m, framing: 2}\nallowed_hosts: [a.example, b.example]\nskins: {vocabularies: {a: {neutral: y}}}\n"+
 		"language: [en, de]\n", "PERCH_ROBOTS_FRAMING=3")
@@ -123,7 +124,7 @@ func TestTheOverlayComesBeforeTheFile(t *testing.T) {
 	}
 }
 
-// TestAWrongValueIsRefused, with the key and the cause, and nothing is changed by half.
+// TestAWrongValueIsRefused: the fault for a wrong value names the key and the cause, and nothing is changed.
 func TestAWrongValueIsRefused(t *testing.T) {
 	o := overlaid(t, "name: house\n", "PERCH_MQTT_BROKER=none")
 	o.Fixed = map[string]string{"listen": "--listen"}
@@ -168,8 +169,8 @@ func TestAWrongValueIsRefused(t *testing.T) {
 	}
 }
 
-// TestAFaultInTheOverlay names its file, line and key, and the command that gives the key back.
-// That works one key after the other.
+// TestAFaultInTheOverlay: a fault in the overlay names file, line and key, and the command that removes the key
+// from the overlay. If there are several faults, the keys can be removed one after the other.
 func TestAFaultInTheOverlay(t *testing.T) {
 	for overlay, says := range map[string]string{
 		"speech:\n  silence: 10s\n":            ":2: speech.silence: an utterance ends after 200ms to 3s of silence, not 10s; perch unset speech.silence removes",
@@ -203,7 +204,7 @@ func TestAFaultInTheOverlay(t *testing.T) {
 			t.Errorf("%q is changed: %v, %v", overlay, faults, err)
 		}
 	}
-	// Two faults are mended one after the other.
+	// Two faults are corrected one after the other.
 	must.Succeed(t, os.WriteFile(o.Source.Overlay, []byte("nmae: x\nspeech: {silence: 10s}\n"), 0o600))
 	if _, faults, _ := o.Change(map[string]any{"name": "x"}); len(faults) != 2 {
 		t.Errorf("a configuration with faults is changed: %v", faults)
@@ -215,7 +216,7 @@ func TestAFaultInTheOverlay(t *testing.T) {
 	}
 }
 
-// applier applies the name at once, and nothing else.
+// applier is an Applier that applies the key name without a restart; all other keys need a restart.
 type applier struct {
 	started Config
 	given   []*Config
@@ -235,8 +236,8 @@ func (a *applier) Apply(c *Config) (restart []string, err error) {
 	return restart, nil
 }
 
-// TestAChangeIsApplied before it is answered, and the answer says what needs a restart. What
-// cannot be applied or written is not changed.
+// TestAChangeIsApplied: Change applies a change before it returns, and returns the keys that need a restart. A
+// change that cannot be applied or written changes nothing.
 func TestAChangeIsApplied(t *testing.T) {
 	o := overlaid(t, "name: house\n")
 	c, err := o.Load()
@@ -278,14 +279,14 @@ func TestAChangeIsApplied(t *testing.T) {
 	if now := text(t, o.Source.Overlay); now != before {
 		t.Errorf("the overlay is %s", now)
 	}
-	// What the owner changes by hand takes effect by a restart.
+	// A change in the owner's file needs a restart.
 	must.Succeed(t, os.WriteFile(o.File, []byte("name: house\nrobots: {idle: 5m}\n"), 0o640))
 	if shown, err := o.Read(); err != nil || !reflect.DeepEqual(shown.Restart, []string{"robots.idle"}) {
 		t.Errorf("shown is %q, %v", shown.Restart, err)
 	}
 }
 
-// TestChangesAtOnce by two owners are both there.
+// TestChangesAtOnce: no change is lost if two goroutines change keys at the same time.
 func TestChangesAtOnce(t *testing.T) {
 	o := overlaid(t, "name: house\n")
 	var owners sync.WaitGroup
@@ -304,8 +305,8 @@ func TestChangesAtOnce(t *testing.T) {
 	}
 }
 
-// TestSettingWhatIsShownChangesNothing: keys of the sample, in which every key is, that are set
-// to the values that are shown of them mean the same.
+// TestSettingWhatIsShownChangesNothing: setting every key of the sample to the value that Read shows does not
+// change the configuration.
 func TestSettingWhatIsShownChangesNothing(t *testing.T) {
 	o := overlaid(t, Sample())
 	shown, err := o.Read()
@@ -315,7 +316,7 @@ func TestSettingWhatIsShownChangesNothing(t *testing.T) {
 	before := must.Value(o.Load())(t)
 	values := map[string]any{}
 	for _, one := range shown.Keys {
-		if one.Type != "secret" { // whose value is not shown
+		if one.Type != "secret" { // the value of a secret is not shown
 			values[one.Key] = one.Value
 		}
 	}
@@ -328,8 +329,7 @@ func TestSettingWhatIsShownChangesNothing(t *testing.T) {
 	}
 }
 
-// TestCheckSavesNothing: a text is checked in the place of the owner's file, and not saved. A
-// secret that was not shown is no fault.
+// TestCheckSavesNothing: Check and CheckChange report faults and save nothing. A masked secret is no fault.
 func TestCheckSavesNothing(t *testing.T) {
 	const own = "name: house\nskins: {key: a-long-key}\nspeech: {silence: 700ms}\n"
 	o := overlaid(t, own)
@@ -357,8 +357,8 @@ func TestCheckSavesNothing(t *testing.T) {
 	}
 }
 
-// TestHostileTexts are refused, or found to be without faults, soon: aliases of aliases,
-// depths and numbers that a decoder would take minutes for.
+// TestHostileTexts: texts that a YAML decoder would need minutes for, such as aliases of aliases, deep nesting and
+// many keys, are refused soon.
 func TestHostileTexts(t *testing.T) {
 	var aliases, keys strings.Builder
 	aliases.WriteString("a0: &a0 [x]\n")
@@ -369,7 +369,7 @@ func TestHostileTexts(t *testing.T) {
 		fmt.Fprintf(&keys, "k%d: 1\n", i)
 	}
 	o := overlaid(t, "name: a\n")
-	began := computed(t) // in proportion to which the rest is, under any load and the race detector
+	began := computed(t) // the limit for each text is a multiple of the time of this one, so that it holds on any machine
 	if _, err := parseYAML(keys.String()); err == nil {
 		t.Error("keys are taken")
 	}
@@ -398,7 +398,7 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// computed is how long this process has had a core, whatever else the machine does.
+// computed returns the CPU time that this process has used.
 func computed(t *testing.T) time.Duration {
 	t.Helper()
 	var used syscall.Rusage
@@ -406,7 +406,7 @@ func computed(t *testing.T) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// TestStartCorrectsTheOverlaysMode: a copy that others can read is corrected by the next start.
+// TestStartCorrectsTheOverlaysMode: Start makes an overlay that others can read private again.
 func TestStartCorrectsTheOverlaysMode(t *testing.T) {
 	o := overlaid(t, "name: a\n")
 	if err := o.Start(&Config{}); err != nil {

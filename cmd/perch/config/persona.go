@@ -33,8 +33,8 @@ func RobotPersona(path string) (agent.Persona, error) {
 	return p, err
 }
 
-// Persona returns the household's persona: from the file that the key persona.file names, or else the
-// default one. If the file gives no name, the key persona.name sets the name.
+// Persona returns the persona of robots without settings: from the file that the key persona.file names, or
+// else the default one. If the file contains no name, the name is that of the key persona.name.
 func Persona(c *Config) (agent.Persona, error) {
 	persona := agent.DefaultPersona()
 	if c.Persona.File != "" {
@@ -50,8 +50,8 @@ func Persona(c *Config) (agent.Persona, error) {
 	return persona, nil
 }
 
-// Speech returns the language of robots without settings: the language of the persona, or else of the
-// household.
+// Speech returns the voice options of robots without settings. The language is that of the persona, or else
+// the first one of the key language.
 func Speech(c *Config) (voice.Options, error) {
 	persona, err := Persona(c)
 	if err != nil {
@@ -61,11 +61,11 @@ func Speech(c *Config) (voice.Options, error) {
 }
 
 // fallbackLanguage is the language of the appliance's own sentences if they are not translated into
-// any language of the household.
+// any spoken language.
 const fallbackLanguage = "en"
 
-// spoken returns the languages that the configuration gives to robots, without regions. The household's
-// languages come first.
+// spoken returns the spoken languages: those that the configuration names for robots, without regions. The
+// languages of the key language come first.
 func (c *Config) spoken() []string {
 	tags := c.Language.List()
 	if persona, err := Persona(c); err == nil { // check reports the error
@@ -77,7 +77,7 @@ func (c *Config) spoken() []string {
 	return bases(tags)
 }
 
-// bases returns language tags without their regions and without duplicates.
+// bases returns language tags in lower case, without their regions and without duplicates.
 func bases(tags []string) (bases []string) {
 	for _, tag := range tags {
 		if base, _, _ := strings.Cut(strings.ToLower(tag), "-"); base != "" && !slices.Contains(bases, base) {
@@ -88,8 +88,8 @@ func bases(tags []string) (bases []string) {
 }
 
 // ReflexLanguages returns the spoken languages that the reflex brain, which answers a fixed set of
-// sentences, supports. The household's languages come first. If the brain supports none of the languages,
-// the result is English alone.
+// sentences, supports. The languages of the key language come first. If the brain supports none of the
+// spoken languages, the result is English.
 func ReflexLanguages(c *Config) (tags []string) {
 	for _, tag := range c.spoken() {
 		if _, ok := language.Match(tag); ok {
@@ -131,9 +131,9 @@ func Sentences(c *Config) (path string) {
 	return path
 }
 
-// Patience returns how long a session waits for a brain: three minutes, or ten seconds more than the most
-// patient driver waits, if that is longer. The driver must give up first, since its error says more than
-// the session's.
+// Patience returns how long a session waits for a brain: three minutes, or ten seconds more than the
+// longest timeout of a configured brain, if that is longer. The brain must give up before the session,
+// because the brain's error is more informative.
 func (c *Config) Patience() time.Duration {
 	patience := 3 * time.Minute
 	for _, b := range c.Brains {

@@ -40,7 +40,7 @@ type Character struct {
 // Remote reports whether the manifest has to be fetched.
 func (c Character) Remote() bool { return strings.Contains(c.Manifest, "://") }
 
-// CheckCharacter checks the ID of a character.
+// CheckCharacter checks the ID of a configured or imported character.
 func CheckCharacter(id string) error {
 	if !PersonaName().MatchString(id) {
 		return fmt.Errorf("%.80q is not the ID of a character: letters, digits, - and _, at most 64", id)

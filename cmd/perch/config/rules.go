@@ -19,13 +19,13 @@ import (
 type Rule struct {
 	Name   string           `yaml:"name"`
 	When   whenConfig       `yaml:"when"`
-	Every  time.Duration    `yaml:"every"` // minimum time between two executions; 0 means defaultEvery
+	Every  time.Duration    `yaml:"every"` // minimum time between two runs of the rule; 0 means defaultEvery
 	Hours  perception.Hours `yaml:"hours"`
 	InTalk bool             `yaml:"in_talk"`
 	Do     []actConfig      `yaml:"do"`
 }
 
-// whenConfig says which events trigger a rule.
+// whenConfig describes the events that trigger a rule.
 type whenConfig struct {
 	Event string                   `yaml:"event"`
 	Robot string                   `yaml:"robot"`
@@ -94,7 +94,8 @@ const defaultHeadSpeed = 150
 // errOneAct is the error of an action with no key or with several.
 var errOneAct = errors.New("it does one thing: say, stop, emotion, head, lights, play, state, tool, publish or notify")
 
-// build returns the action in the form of package perception.
+// build returns the action in the form of package perception. It returns errOneAct if a has no action or
+// several, and an error for an unknown emotion.
 func (a actConfig) build() (perception.Act, error) {
 	var acts []perception.Act
 	add := func(isSet bool, newAct func() perception.Act) {

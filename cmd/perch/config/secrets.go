@@ -79,8 +79,8 @@ func isSecretAddress(path []string, value string) bool {
 	return err != nil || u.User != nil || u.RawQuery != ""
 }
 
-// secretTexts holds the secrets of a configuration. They must not be shown anywhere: not through a YAML
-// alias, as a copy, in a comment or in a fault.
+// secretTexts holds the secrets of a configuration, so that they can be masked wherever they appear: in a
+// YAML alias, a copy, a comment or a fault.
 type secretTexts struct {
 	texts    map[string]bool
 	replacer *strings.Replacer // masks the longer secrets within other texts; nil if none exist
@@ -122,7 +122,7 @@ func (s secretTexts) hide(text string) string {
 // isIn reports whether a text is or contains a secret.
 func (s secretTexts) isIn(text string) bool { return s.hide(text) != text }
 
-// value returns a value of JSON without secrets.
+// value returns a JSON value with its secrets masked. It may change v.
 func (s secretTexts) value(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -152,8 +152,8 @@ func (s secretTexts) faults(faults []Fault) []Fault {
 	return faults
 }
 
-// textsOf returns the texts of a secret value that must not be shown: the value itself, and the password
-// in it if it is an address or a flag.
+// textsOf returns the texts of a secret value that must not be shown: the value, and the password in the
+// value if the value is an address or a flag.
 func textsOf(value string) []string {
 	texts := []string{value}
 	if _, after, ok := strings.Cut(value, "://"); ok {
@@ -215,8 +215,8 @@ func eachText(path []string, v reflect.Value, do func(path []string, value strin
 	}
 }
 
-// secretNodes returns the secret values of a document. texts holds those values that must not be shown
-// anywhere else either: the values of secret keys, and values that an alias repeats at another key.
+// secretNodes returns the secret values of a document. texts holds the values that must also be masked
+// elsewhere: the values of secret keys, and values that an alias repeats at another key.
 func secretNodes(root *yaml.Node) (nodes []*yaml.Node, texts []string) {
 	seen, aliased := map[*yaml.Node]bool{}, map[*yaml.Node]bool{}
 	eachNode(root, func(n *yaml.Node) {
@@ -263,9 +263,9 @@ func eachScalar(n *yaml.Node, visited map[*yaml.Node]bool, do func(*yaml.Node)) 
 	}
 }
 
-// eachSecret calls do for every secret value in n, the node at path. secret says that all values in n
-// are secret. byName says that this is because of the name of a key or flag, and not because n is the
-// environment of a program.
+// eachSecret calls do for every secret value in n, the node at path. If secret is true, all values in n are
+// secret: because of the name of a key or flag if byName is true, and otherwise because n is the environment
+// of a program.
 func eachSecret(path []string, n *yaml.Node, secret, byName bool, do func(n *yaml.Node, byName bool)) {
 	below := func(key string) []string { return append(slices.Clone(path), key) }
 	switch n.Kind {
@@ -292,8 +292,8 @@ func eachSecret(path []string, n *yaml.Node, secret, byName bool, do func(n *yam
 	}
 }
 
-// maskSecrets masks the secrets in a text of the configuration: the secrets that it finds there, and the
-// texts in secrets. It returns an error if it cannot mask all of them.
+// maskSecrets masks the secrets in a text of the configuration: the secrets that it finds in the text, and
+// the texts in secrets. It returns an error if it cannot mask all of them.
 func maskSecrets(text string, secrets secretTexts) (string, error) {
 	root, err := parseYAML(text)
 	if err != nil {

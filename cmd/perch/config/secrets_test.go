@@ -8,7 +8,7 @@ import (
 	"perch/must"
 )
 
-// TestSecretsAreNotShown, in whatever form they are written.
+// TestSecretsAreNotShown: secrets are masked in every form in which YAML allows to write them.
 func TestSecretsAreNotShown(t *testing.T) {
 	for text, want := range map[string]string{
 		"skins:\n  key: geheim-1 # the skins'\n":                    "skins:\n  key: •••••• # the skins'\n",
@@ -43,12 +43,12 @@ func TestSecretsAreNotShown(t *testing.T) {
 	}
 }
 
-// ownMask is a text without the secrets that are in it.
+// ownMask returns a text in which its own secrets are masked.
 func ownMask(text string) (string, error) {
 	return maskSecrets(text, secretsOf(&Config{}, []byte(text)))
 }
 
-// FuzzMask: whatever the text, no secret of it is in what is shown.
+// FuzzMask checks that maskSecrets leaves none of a text's secrets in its result.
 func FuzzMask(f *testing.F) {
 	for _, text := range []string{"brains:\n- kind: openai\n  key: geheim # key: geheim\n", "a: &a [x,x]\nb: &b [*a,*a]\nc: *b\n",
 		"key: |\n  geheim\n", "key: \"ge\\x68eim\"\nenv: {A: geheim}\n", "key: 'gehe''im' # gehe'im\n"} {
@@ -71,9 +71,8 @@ func FuzzMask(f *testing.F) {
 	})
 }
 
-// TestAMaskedSecretIsShownNowhere: an owner who has the configuration shown sees a secret
-// nowhere: not at another key that has it by an alias, by a merge or as a copy, not in a
-// comment, not in what is wrong with it, and not in the answer to a check or a change.
+// TestAMaskedSecretIsShownNowhere: a secret is masked wherever it appears: at another key with an alias, a merge or
+// a copy of it, in a comment, in a fault, and in the result of a check or a change.
 func TestAMaskedSecretIsShownNowhere(t *testing.T) {
 	const secret = "geheim-geheim-1"
 	for name, text := range map[string]string{
@@ -112,8 +111,7 @@ func TestAMaskedSecretIsShownNowhere(t *testing.T) {
 	}
 }
 
-// TestASecretOfTheEnvironmentIsShownNowhere: one that a variable sets is hidden at keys of
-// the file that have the same.
+// TestASecretOfTheEnvironmentIsShownNowhere: a secret that a variable sets is also masked in the owner's file.
 func TestASecretOfTheEnvironmentIsShownNowhere(t *testing.T) {
 	o := overlaid(t, "name: geheim-geheim-1\npublic_url: http://geheim-geheim-2.local\n", "PERCH_SKINS_KEY=geheim-geheim-1",
 		"PERCH_MQTT_BROKER=mqtt://me:geheim-geheim-2@host:x")
@@ -125,8 +123,8 @@ func TestASecretOfTheEnvironmentIsShownNowhere(t *testing.T) {
 	}
 }
 
-// TestAShortSecretHidesNoWords: what is secret by its name and a part of many words is
-// hidden where it is the whole value, and the rest of the text is shown.
+// TestAShortSecretHidesNoWords: a short secret is masked where it is the whole value of a key, and not where it is
+// a part of another word.
 func TestAShortSecretHidesNoWords(t *testing.T) {
 	const text = "# the perch in the hall\nname: hall\nskins: {key: hall}\nbrains: [{kind: openai, env: {HOST: localhost}, url: \"http://localhost\"}]\n"
 	o := overlaid(t, text)
@@ -137,8 +135,7 @@ func TestAShortSecretHidesNoWords(t *testing.T) {
 	}
 }
 
-// TestASecretOfTheOverlayIsShownNowhere: what was set by the page is hidden in the owner's
-// file, too.
+// TestASecretOfTheOverlayIsShownNowhere: a secret in the overlay is also masked in the owner's file.
 func TestASecretOfTheOverlayIsShownNowhere(t *testing.T) {
 	o := overlaid(t, "name: hall # geheim-geheim-1\n")
 	if _, faults, err := o.Change(map[string]any{"skins.key": "geheim-geheim-1", "mqtt.password": "geheim-geheim-2"}); err != nil || len(faults) > 0 {

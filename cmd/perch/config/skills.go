@@ -2,7 +2,7 @@ package config
 
 import "perch/agent/skill"
 
-// Skills says which skills characters may use.
+// Skills holds the settings of the skills that characters may use.
 type Skills struct {
 	Trust string   `yaml:"trust" label:"Skills that are loaded"`
 	Allow []string `yaml:"allow" label:"Allowed skills and owners"` // digests of allowed skills

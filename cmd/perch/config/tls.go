@@ -99,11 +99,11 @@ func readPEM(key, path string) ([]byte, error) {
 // short life it is a fifth of that life instead.
 const maxRenewalTime = 14 * 24 * time.Hour
 
-// ErrDates reports that a certificate has expired or is not valid yet.
+// ErrDates is wrapped by the error of CheckExpiry for a certificate that has expired or is not valid yet.
 var ErrDates = errors.New("the certificate is not valid")
 
-// CheckExpiry returns an error if a certificate should be renewed, and an error that wraps ErrDates if it is
-// not valid now.
+// CheckExpiry returns an error if a certificate should be renewed, and an error that wraps ErrDates if the
+// certificate is not valid now.
 func CheckExpiry(leaf *x509.Certificate, now time.Time) error {
 	const day = "2006-01-02"
 	soon := min(maxRenewalTime, leaf.NotAfter.Sub(leaf.NotBefore)/5)
@@ -118,7 +118,7 @@ func CheckExpiry(leaf *x509.Certificate, now time.Time) error {
 	return nil
 }
 
-// Names returns the host names and addresses that a certificate is for, separated by commas.
+// Names returns the host names and addresses in a certificate, separated by commas, or "no name".
 func Names(leaf *x509.Certificate) string {
 	names := append([]string(nil), leaf.DNSNames...)
 	for _, ip := range leaf.IPAddresses {

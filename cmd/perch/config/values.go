@@ -29,7 +29,8 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// Languages lists the languages of a household, beginning with the usual one: "de", or "en, de".
+// Languages is the value of the key language: language tags separated by commas, such as "de" or "en, de". The
+// first one is the default.
 type Languages string
 
 // UnmarshalYAML implements yaml.Unmarshaler. It accepts one language or a list.
@@ -46,7 +47,7 @@ func (l *Languages) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// List returns the language tags.
+// List returns the language tags. It has at least one element, which may be "".
 func (l Languages) List() (tags []string) {
 	for tag := range strings.SplitSeq(string(l), ",") {
 		tags = append(tags, strings.TrimSpace(tag))
@@ -54,14 +55,14 @@ func (l Languages) List() (tags []string) {
 	return tags
 }
 
-// First returns the usual language.
+// First returns the default language.
 func (l Languages) First() string { return l.List()[0] }
 
 // languageTag matches language tags of BCP 47, but not all of its rarer forms.
 var languageTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$`) })
 
-// PersonaName matches the names of personas and characters. They are names of files in the data
-// directory, and cannot lead out of it.
+// PersonaName matches the names of personas and characters. The names are also names of files in the data
+// directory, and cannot lead out of this directory.
 var PersonaName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
 // eachKey calls do with the path and value of every key in a section of the configuration. path is the

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Warning says what should be corrected although the configuration works, and how.
+// Warning describes what should be corrected although the configuration works, and how.
 type Warning struct {
 	Part string `json:"part"`
 	What string `json:"what"`
@@ -44,7 +44,7 @@ func (c *Config) Warnings(file, data string, now time.Time) (warnings []Warning)
 	return warnings
 }
 
-// languageWarnings returns warnings that say what is missing for the spoken languages.
+// languageWarnings returns warnings about what is missing for the spoken languages.
 func (c *Config) languageWarnings() (warnings []Warning) {
 	for _, l := range c.spoken() {
 		for _, missing := range c.missingFor(l) {
@@ -54,8 +54,8 @@ func (c *Config) languageWarnings() (warnings []Warning) {
 	return warnings
 }
 
-// warnIfReadable returns a warning if other users of this machine can read a file. content says what
-// the file contains: "it holds a secret".
+// warnIfReadable returns a warning if other users of this machine can read a file. content describes the
+// file's content, as in "it holds a secret".
 func warnIfReadable(path, content string) []Warning {
 	f, err := os.Stat(path)
 	if err != nil || f.Mode().Perm()&0o004 == 0 || !othersCanReach(path) {
@@ -76,7 +76,7 @@ func othersCanReach(path string) bool {
 	})
 }
 
-// secretPlaces says which files a configuration names, and whether it contains secrets itself.
+// secretPlaces lists the files that a configuration names.
 type secretPlaces struct {
 	files    []namedFile
 	inConfig bool // whether the configuration itself contains secrets
@@ -88,8 +88,8 @@ type namedFile struct {
 	secret    bool // whether the file contains a secret
 }
 
-// findSecrets returns the files that a configuration names, and where it has its secrets. The name of a key
-// decides whether its value is secret, so keys that are added later are covered.
+// findSecrets returns the files that a configuration names, and whether the configuration itself contains
+// secrets. The name of a key decides whether its value is secret, so keys that are added later are covered.
 func (c *Config) findSecrets() (p secretPlaces) {
 	eachText(nil, reflect.ValueOf(c).Elem(), func(path []string, value string) {
 		key, name := strings.Join(path, "."), path[len(path)-1]
