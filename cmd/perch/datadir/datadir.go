@@ -36,8 +36,8 @@ func Words(data string) string { return filepath.Join(data, "words") }
 // Sounds returns the folder of the owner's sounds.
 func Sounds(data string) string { return filepath.Join(data, "sounds") }
 
-// Migrations returns all changes of the database's schema, oldest first. Migrations are only ever
-// appended. A new one needs a fixture of its result: see TestEverySchemaIsRead.
+// Migrations returns all changes of the database's schema, oldest first; there are none yet. Migrations
+// are only ever appended. A new one needs a fixture of its result: see TestEverySchemaIsRead.
 func Migrations() []store.Migration { return nil }
 
 // StoreOptions returns the options with which every command opens the database.
@@ -64,9 +64,9 @@ func Prepare(d archive.Directory) error {
 	return d.FinishRestore()
 }
 
-// OpenDatabase opens the database. It salvages a damaged one: it keeps the records that can be
-// read. If the database is missing although the directory has traces of an earlier one, the error
-// wraps store.ErrMissing, unless create is true.
+// OpenDatabase opens the database, and creates it if it does not exist. Of a damaged database it keeps
+// the records that can be read. If the database is missing although the directory has traces of an
+// earlier one, the error wraps store.ErrMissing, unless create is true.
 func OpenDatabase(data string, create bool, log *slog.Logger) (*store.DB, error) {
 	o := StoreOptions(log)
 	traces := Traces(data)

@@ -101,7 +101,7 @@ func (i *Identity) read(salvaged string) error {
 }
 
 // readFirstHour computes how much of the first hour after the installation is left. The end of the
-// hour is stored, so setting the clock back does not begin it again. If over is true, the hour ends
+// hour is stored, so setting the clock back does not start another hour. If over is true, the hour ends
 // now.
 func (i *Identity) readFirstHour(over bool) error {
 	text, _, err := i.Table.Get(installedKey)
@@ -151,7 +151,7 @@ func (i *Identity) WriteSessions(secret string) error {
 	return writeSecret(filepath.Join(i.data, sessionsFile), secret)
 }
 
-// LoggedOut returns what WriteLoggedOut has stored.
+// LoggedOut returns what WriteLoggedOut has stored, or "". It only logs an error of the database.
 func (i *Identity) LoggedOut() string {
 	sessions, _, err := i.Table.Get(loggedOutKey)
 	if err != nil {

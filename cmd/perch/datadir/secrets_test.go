@@ -9,8 +9,7 @@ import (
 	"perch/must"
 )
 
-// TestSecretCutOff: what a power cut left of a secret is not in the way, and
-// not there for good.
+// TestSecretCutOff: Secret removes the unfinished files that a power failure has left, and writes a new secret.
 func TestSecretCutOff(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"admin-token.123.tmp", "admin-token.456.tmp"} {

@@ -26,7 +26,7 @@ type databaseCopy struct {
 	dir string // the temporary folder with the copy
 }
 
-// damage returns an error that describes the damage of the database at path; c is a copy of it.
+// damage returns an error that describes the damage of the database at path, of which c is a copy.
 func (c *databaseCopy) damage(path string) error {
 	s := *c.Salvaged()
 	if aside := filepath.Join(filepath.Dir(path), filepath.Base(s.Kept)); s.Kept != "" && store.Exists(aside) {
@@ -37,8 +37,8 @@ func (c *databaseCopy) damage(path string) error {
 		"%s is damaged (%s); the next start keeps the %d records that can be read, and puts the file aside; %s; or restore a backup with perch restore", path, s.Cause, s.Records, s.Losses())
 }
 
-// copyDatabase opens a copy of the database at path. Its errors name path, not the copy. expectRecords
-// says that an empty database is an error.
+// copyDatabase opens a copy of the database at path. Its errors name path, not the copy. If expectRecords is
+// true, a database that was never used is an error.
 func copyDatabase(path string, expectRecords bool) (*databaseCopy, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -64,7 +64,7 @@ func copyDatabase(path string, expectRecords bool) (*databaseCopy, error) {
 		err = errors.Join(err, to.Close())
 	}
 	aside, _ := filepath.Glob(path + ".damaged-*")
-	for _, name := range aside { // the store reports damaged files that were put aside, so empty files take their place here
+	for _, name := range aside { // the store reports damaged files that were put aside, so the copy has empty files with these names
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, filepath.Base(name)), nil, 0o600))
 	}
 	if err == nil {

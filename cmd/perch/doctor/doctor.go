@@ -1,5 +1,5 @@
-// Package doctor examines an installation. It reports what works, and for each fault its cause and how
-// to correct it.
+// Package doctor examines an installation, for the command perch doctor and for the owner's page. It reports
+// what works, and for each fault its cause and how to correct it.
 package doctor
 
 import (
@@ -67,9 +67,11 @@ func (d *Examination) checkAppliance(ctx context.Context) {
 	d.add("appliance", err, fmt.Sprintf("version %s has been running since %s; %v known, %d of them reachable",
 		status.Version, status.Started.Local().Format(time.DateTime), countRobots(status.Robots), status.Reached))
 	for _, p := range status.Parts {
-		// The part "language" says what the engines lack in a robot's language, which leaves the rest working.
+		// The part "language" lists what is missing for a robot's language. This is a warning, because all other
+		// languages work.
 		f := finding{Ok: p.OK, Part: p.Name, Note: p.Note, warn: p.Name == "language"}
-		// An engine's name is its list and kind, such as "brain reflex". checkEngines merges its finding with a trial.
+		// The name of an engine is its list and kind, such as "brain reflex". checkEngines combines the finding of an
+		// engine with the result of its trial.
 		if list, _, hasKind := strings.Cut(p.Name, " "); hasKind && slices.Contains(engineLists, list) {
 			d.reported = append(d.reported, f)
 			continue
@@ -78,8 +80,9 @@ func (d *Examination) checkAppliance(ctx context.Context) {
 	}
 }
 
-// settledStatus returns the status of the running appliance. If a part of it does not work within settleTime of its
-// start, such as the announcement on the network, settledStatus waits until all parts work or that time is over.
+// settledStatus returns the status of the running appliance. Some parts, such as the announcement on the network, work
+// only some seconds after the start. While a part does not work, settledStatus therefore waits until settleTime after
+// the start.
 func (d *Examination) settledStatus(ctx context.Context, c APIClient) (status admin.Status, err error) {
 	const settleTime, pause = 10 * time.Second, 500 * time.Millisecond
 	for range settleTime / pause {

@@ -27,8 +27,8 @@ import (
 	"perch/voice/sphinx"
 )
 
-// Examined is an examination of a machine in which all is well: its files are
-// in a folder, and nothing is asked of the real one.
+// Examined returns an examination of a machine without faults. Its files are in temporary
+// folders, and it does not examine the real machine.
 func Examined(t *testing.T) *Examination {
 	t.Helper()
 	c := config.Default()
@@ -46,10 +46,10 @@ func Examined(t *testing.T) *Examination {
 	return d
 }
 
-// socketClient asks an appliance over its socket.
+// socketClient is a client of the appliance with a socket.
 type socketClient struct{ http.Client }
 
-// connect reaches the appliance that has a socket in a data directory.
+// connect implements Options.Connect for an appliance that has a socket in the data directory.
 func connect(data string) (APIClient, error) {
 	path := filepath.Join(data, "perch.sock")
 	if _, err := os.Stat(path); err != nil {
@@ -74,7 +74,7 @@ func (c *socketClient) Get(ctx context.Context, path string, into any) error {
 	return json.NewDecoder(response.Body).Decode(into)
 }
 
-// write makes a file of the machine.
+// write writes a file of the examined machine. path is below d.root, unless it begins with d.Data.
 func (d *Examination) write(t *testing.T, path, text string, mode os.FileMode) string {
 	t.Helper()
 	if !strings.HasPrefix(path, d.Data) {
@@ -82,30 +82,30 @@ func (d *Examination) write(t *testing.T, path, text string, mode os.FileMode) s
 	}
 	must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	must.Succeed(t, os.WriteFile(path, []byte(text), mode))
-	must.Succeed(t, os.Chmod(path, mode)) // whatever the umask is
+	must.Succeed(t, os.Chmod(path, mode)) // WriteFile applies the umask
 	return path
 }
 
-// packaged installs the unit, and has systemd run the machine.
+// packaged makes the examined machine use systemd, and installs the package's unit.
 func (d *Examination) packaged(t *testing.T) {
 	t.Helper()
 	d.write(t, "usr/lib/systemd/system/perch.service", "[Service]\n", 0o644)
 	d.write(t, "run/systemd/system/x", "", 0o644)
 }
 
-// newDatabase makes a database as a first start does.
+// newDatabase creates a database, as the first start does.
 func (d *Examination) newDatabase(t *testing.T) *store.DB {
 	t.Helper()
 	db := must.Value(store.Open(archive.DatabasePath(d.Data), store.Options{}))(t)
 	return db
 }
 
-// runs has an appliance answer for this machine.
+// runs makes d use the status of a running appliance with the given parts.
 func (d *Examination) runs(parts ...admin.Part) {
 	d.status = &admin.Status{Version: "dev", Parts: parts}
 }
 
-// starting is an appliance that was started at a time, and is announced at another one.
+// starting is a client of an appliance that was started at one time, and whose announcement works from another time on.
 type starting struct{ started, announced time.Time }
 
 func (s starting) Get(_ context.Context, path string, into any) error {
@@ -115,8 +115,8 @@ func (s starting) Get(_ context.Context, path string, into any) error {
 	return nil
 }
 
-// TestDoctorWaitsForTheStart: what is not ready two seconds after a start is no fault yet. What does not work
-// ten seconds after a start is one at once.
+// TestDoctorWaitsForTheStart: the doctor waits for a part that works two seconds after the start of the appliance. It
+// does not wait if the appliance was started an hour ago.
 func TestDoctorWaitsForTheStart(t *testing.T) {
 	for age, want := range map[time.Duration]struct {
 		waits time.Duration
@@ -133,8 +133,8 @@ func TestDoctorWaitsForTheStart(t *testing.T) {
 	}
 }
 
-// TestEachCheckOfTheDoctor: what goes wrong is reported with its cause and its
-// cure, and is not reported where all is well.
+// TestEachCheckOfTheDoctor: each check reports its fault with cause and remedy, and reports no
+// fault of a machine without faults.
 func TestEachCheckOfTheDoctor(t *testing.T) {
 	announced := admin.Part{Name: "mdns", OK: true, Note: "perch.local, answered by perch"}
 	unit := func(properties string) func(*testing.T, *Examination) {
@@ -381,7 +381,7 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 	}
 }
 
-// answers has an appliance run whose status this is.
+// answers serves a status on the socket in the data directory, as a running appliance does.
 func (d *Examination) answers(t *testing.T, status string) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, status) }))
@@ -391,7 +391,7 @@ func (d *Examination) answers(t *testing.T, status string) {
 	t.Cleanup(s.Close)
 }
 
-// busy is an address that another program has.
+// busy returns an address that is in use.
 func busy(t *testing.T) string {
 	t.Helper()
 	l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(t)

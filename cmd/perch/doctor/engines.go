@@ -22,15 +22,14 @@ import (
 	"perch/voice"
 )
 
-// sampleQuestion is the question that brains other than the reflex brain are asked.
+// sampleQuestion is the question for brains other than the reflex brain.
 const sampleQuestion = "Please say hello to me in one short sentence."
 
 // trialTimeout is the maximum duration of the trial of an engine. It includes the start of a coding
 // agent.
 const trialTimeout = time.Minute
 
-// checkEngines tries each engine once, as a turn uses it, and adds a finding with the sum of the engines'
-// times.
+// checkEngines tries each engine once, as in a turn, and adds a finding about the time until a robot replies.
 func (d *Examination) checkEngines(ctx context.Context) {
 	find := func(ctx context.Context) ([]string, error) {
 		return mdns.Search{Type: mdns.Wyoming, Interfaces: d.Config.MDNS.Interfaces}.Targets(ctx)
@@ -70,9 +69,9 @@ func (d *Examination) checkEngines(ctx context.Context) {
 // recognizers are tried with the speech of a synthesizer.
 var engineLists = []string{"synthesizer", "recognizer", "brain", "deep", "tools"}
 
-// addTrial adds the result of a trial: err if it failed, or else note. limits says what a working engine
-// cannot do; it may be nil. If the trial works although the running appliance reports that the engine has
-// failed, the finding contains both.
+// addTrial adds the result of a trial: err if the trial failed, or else note. limits describes what a working
+// engine cannot do; it may be nil. If the trial works although the running appliance reports that the engine
+// has failed, the finding contains both.
 func (d *Examination) addTrial(part string, err, limits error, note string) {
 	if err != nil {
 		d.add(part, err, "")
@@ -130,7 +129,7 @@ func (t *trial) run(ctx context.Context, n *engines.Engine) {
 	switch {
 	case n.Recognizer != nil:
 		if took, note, err = t.tryRecognizer(ctx, n); errors.Is(err, voice.ErrLanguage) {
-			if t.Config.Hears(t.speech.Language) { // otherwise CheckSecrets has added a warning of the configuration
+			if t.Config.Hears(t.speech.Language) { // otherwise CheckSecrets has added the configuration's warning
 				t.addTrial(n.Part, nil, nil, fmt.Sprintf("is not used for %s: %v", t.speech.Language, err))
 			}
 			return
@@ -165,11 +164,11 @@ func (t *trial) run(ctx context.Context, n *engines.Engine) {
 	}
 }
 
-// otherLanguage tries a synthesizer that does not support the household's language in other languages. It
+// otherLanguage tries a synthesizer that does not support the configured language in other languages. It
 // returns a note about the first language that works; speaks is false if no language works.
 func (t *trial) otherLanguage(ctx context.Context, n *engines.Engine) (note string, speaks bool) {
 	for _, tag := range language.All() {
-		spoken := t.spoken // restored below: recognizers need a sample in the household's language
+		spoken := t.spoken // restored below, because recognizers need a sample in the configured language
 		_, note, err := t.trySynthesizer(ctx, n, voice.Options{Language: string(tag)}, t.words.In(string(tag)).Message("engines.sample"))
 		if t.spoken = spoken; err == nil {
 			return fmt.Sprintf("speaks %s, not %s; %s", tag, t.speech.Language, note), true
@@ -206,7 +205,7 @@ func (t *trial) trySynthesizer(ctx context.Context, n *engines.Engine, o voice.O
 		millis(time.Duration(float64(time.Since(began))/length.Seconds()))), nil
 }
 
-// errMisheard is the limit of a recognizer that works but transcribes the sample wrongly.
+// errMisheard is the limitation of a recognizer that works but transcribes the sample wrongly.
 var errMisheard = errors.New("those are other words; if it misunderstands people too, choose a larger model or another recognizer " +
 	"(docs/how-to/nothing-is-heard.md)")
 
@@ -306,15 +305,15 @@ func (t *trial) tryBrain(ctx context.Context, n *engines.Engine) (took time.Dura
 	return took, fmt.Sprintf("says its first sentence after %s: %q", millis(took), sentence), nil
 }
 
-// addBudget adds a finding that says how long a person waits between the last word and the first sound of
-// the reply.
+// addBudget adds a finding about the time between a person's last word and the first sound of the reply. It
+// adds none if no recognizer, no brain or no synthesizer works.
 func (t *trial) addBudget() {
 	sum := time.Duration(t.Config.Speech.Silence)
 	var parts []string
 	for _, list := range []string{"recognizer", "brain", "synthesizer"} {
 		s, ok := t.working[list]
 		if !ok {
-			return // the findings of the engines say why
+			return // the engines' findings contain the cause
 		}
 		sum += s.took
 		parts = append(parts, millis(s.took)+" "+s.part)

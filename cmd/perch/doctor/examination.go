@@ -56,23 +56,23 @@ type APIClient interface {
 	Get(ctx context.Context, path string, into any) error
 }
 
-// ErrNotRunning reports that no appliance has a socket on this machine.
+// ErrNotRunning is returned by Options.Connect if no appliance has a socket for the data directory.
 var ErrNotRunning = errors.New("no appliance runs here")
 
-// Options says what an Examination examines.
+// Options configures an Examination.
 type Options struct {
 	Config  *config.Config
 	File    string    // path of the configuration file; may be empty
 	Data    string    // path of the data directory; empty for the service's data directory
 	Version string    // version of this program
 	Built   time.Time // when this program was built
-	// Connect returns a client of the appliance that runs on a data directory; "" stands for the
-	// service's data directory. If no appliance runs there, Connect returns ErrNotRunning.
+	// Connect returns a client of the appliance that uses a data directory; "" means the service's
+	// data directory. If no appliance runs there, Connect returns ErrNotRunning.
 	Connect func(data string) (APIClient, error)
 }
 
-// New returns an examination of the data directory Options.Data. If that is empty, it examines the
-// service's data directory, even if only the service's user can read it.
+// New returns an examination of the data directory Options.Data. If Options.Data is empty, it examines the
+// service's data directory, even if only the service's user can read this directory.
 func New(o Options) *Examination {
 	data, named := config.Data(o.Data), o.Data
 	if _, err := os.Stat(config.SystemData); named == "" && err == nil && os.Getenv("STATE_DIRECTORY") == "" {
@@ -107,17 +107,17 @@ func (d *Examination) Close() {
 	}
 }
 
-// reports says whether the running appliance reports the condition of a part.
+// reports returns true if the running appliance reports the condition of a part.
 func (d *Examination) reports(part string) bool {
 	return d.status != nil && slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool { return p.Name == part })
 }
 
-// reportsFault says whether the running appliance reports that a part does not work.
+// reportsFault returns true if the running appliance reports that a part does not work.
 func (d *Examination) reportsFault(part string) bool {
 	return d.status != nil && slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool { return p.Name == part && !p.OK })
 }
 
-// ShowSecrets prints the generated passwords.
+// ShowSecrets prints the admin token, and the user and generated password of the embedded broker.
 func (d *Examination) ShowSecrets(out io.Writer) {
 	c, data := d.Config, d.Data
 	fmt.Fprint(out, "\nSecrets:\n")

@@ -21,8 +21,8 @@ import (
 	"perch/store/archive"
 )
 
-// checkConfiguration checks the sentences for the recognizers. It is not called for a configuration
-// with other faults, which ExamineFaults reports.
+// checkConfiguration checks the sentences for the recognizers, and reports the path of the configuration file.
+// ExamineFaults reports other faults of the configuration; this method is then not called.
 func (d *Examination) checkConfiguration() {
 	if err := engines.CheckRecognizers(d.Config); err != nil {
 		d.add("configuration", fmt.Errorf("%w; perch check-config says where", err), "")
@@ -83,7 +83,7 @@ func (d *Examination) checkClock() {
 }
 
 // CheckDatabase checks whether an appliance could open the database. It does nothing if an appliance
-// runs, because that reports the database's condition itself.
+// runs, because a running appliance reports the condition of its database.
 func (d *Examination) CheckDatabase() {
 	if d.status != nil || d.locked {
 		return
@@ -115,7 +115,7 @@ func (d *Examination) CheckDatabase() {
 	d.addIfReadable("database", datadir.ExplainMissing(d.Data, traces, err), fmt.Sprintf("%s, %d KB, can be read", path, info.Size()>>10))
 }
 
-// checkUnit checks the service's unit, if this machine uses systemd and the unit is installed.
+// checkUnit checks the systemd unit of the service, if this machine uses systemd and the unit is installed.
 func (d *Examination) checkUnit(ctx context.Context) {
 	exists := func(path string) bool { return store.Exists(filepath.Join(d.root, path)) }
 	own, packaged := exists(config.OwnUnit), exists("usr/"+config.PackageUnit) || exists(config.PackageUnit)
@@ -183,7 +183,7 @@ func UnitCondition(text string) (note string, err error) {
 	return fmt.Sprintf("perch.service is %s; sudo systemctl start perch starts it", properties["ActiveState"]), nil
 }
 
-// CheckCertificate checks the certificate for TLS.
+// CheckCertificate checks the certificate for TLS, unless the running appliance reports its condition.
 func (d *Examination) CheckCertificate() {
 	if len(d.Config.TLS.Listen) == 0 || d.reports("tls") {
 		return

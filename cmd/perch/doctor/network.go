@@ -42,7 +42,7 @@ func (d *Examination) checkPorts() {
 	if c.Skins.OpenClaw != "" {
 		d.checkAddresses("skins.openclaw", c.Skins.OpenClaw)
 	}
-	// If no appliance runs, checkMQTT tries the broker and reports more.
+	// If no appliance runs, checkMQTT reports whether the address is free.
 	if c.MQTT.Broker == config.EmbeddedBroker && d.status != nil && !d.reportsFault("mqtt") {
 		d.checkAddresses("mqtt.listen", c.MQTT.Listen)
 	}
@@ -78,7 +78,7 @@ func (d *Examination) checkName(ctx context.Context) {
 	case d.status != nil && !slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool {
 		return p.Name == "mdns" && p.OK && !strings.HasPrefix(p.Note, network.NotAnnounced)
 	}):
-		return // the running appliance reports under mdns why the name is not announced
+		return // the running appliance reports in the part mdns why the name is not announced
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -166,8 +166,8 @@ func (d *Examination) checkRobots(ctx context.Context) {
 		strings.Join(shown, ", ")))
 }
 
-// checkMQTT tries to connect to the broker, unless an appliance runs, because that reports the
-// condition itself.
+// checkMQTT tries to connect to the broker, or to listen on the address of the embedded broker. It does
+// nothing if an appliance runs, because a running appliance reports the condition of MQTT.
 func (d *Examination) checkMQTT(ctx context.Context) {
 	m := d.Config.MQTT
 	if d.status != nil || d.locked || m.Broker == "none" {
@@ -196,7 +196,7 @@ func (d *Examination) checkMQTT(ctx context.Context) {
 }
 
 // identity returns the ID of the appliance that owns the data directory, or "00000000" if the ID is unknown.
-// The probe of a broker needs it to recognize the appliance's own messages.
+// The probe of a broker needs the ID to recognize the appliance's own messages.
 func (d *Examination) identity() string {
 	if d.store != nil {
 		if id, found, err := store.NewTable[string](d.store.DB, "appliance").Get("id"); err == nil && found {

@@ -18,10 +18,10 @@ import (
 	"perch/perception"
 )
 
-// checkOwnersFiles reads the files that an owner has put into a data directory, as a start does: gestures,
-// lists of words, characters, personas and skills. It returns an error for each file that a start ignores,
-// with its path, the cause and how to correct it. hasFiles reports whether the owner has put any files
-// there.
+// checkOwnersFiles reads the files that an owner has put into a data directory, as the appliance does at its
+// start: gestures, lists of words, characters, personas and skills. It returns an error for each file that the
+// appliance ignores, with the path, the cause and how to correct it. hasFiles reports whether there are any
+// files of the owner.
 func checkOwnersFiles(c *config.Config, data string) (faults []error, hasFiles bool) {
 	imports, personas := characters.ImportDir(data), characters.PersonaDir(data)
 	for _, dir := range []string{datadir.Gestures(data), datadir.Words(data), imports, personas, skills.Folder(c, data)} {
@@ -84,8 +84,8 @@ func withPath(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// listFiles returns the paths of the files in a directory that match a pattern, at most as many as a
-// start reads.
+// listFiles returns the paths of the files in a directory that match a pattern: at most
+// characters.MaxFiles, as many as the appliance reads.
 func listFiles(dir, pattern string) []string {
 	paths, err := filepath.Glob(filepath.Join(dir, pattern))
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == espeak.ServeCommand { // the engines that are looked at run it
+	if len(os.Args) > 1 && os.Args[1] == espeak.ServeCommand { // the engine espeak starts this binary with the command
 		if espeak.Serve(os.Stdin, os.Stdout) != nil {
 			os.Exit(1)
 		}
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// linesOf is what the doctor prints of findings, and its lines.
+// linesOf returns the lines that Report prints for findings.
 func linesOf(t *testing.T, findings ...finding) (lines []string) {
 	t.Helper()
 	var out strings.Builder
@@ -42,8 +42,8 @@ func linesOf(t *testing.T, findings ...finding) (lines []string) {
 	return lines
 }
 
-// TestTheReportBeginsWithTheFaults: two sections, a line for each finding, and
-// columns that stand under one another.
+// TestTheReportBeginsWithTheFaults: the report has a section of faults and one of other findings, a line
+// for each finding, and aligned columns.
 func TestTheReportBeginsWithTheFaults(t *testing.T) {
 	lines := linesOf(t,
 		finding{Ok: true, Part: "clock", Note: "it is noon"},
@@ -70,10 +70,10 @@ func TestTheReportBeginsWithTheFaults(t *testing.T) {
 	}
 }
 
-// TestAMemberOfTheGroupFindsNoFault where the owner of the data would find
-// none: what is not for them to read is not looked at, and said so.
+// TestAMemberOfTheGroupFindsNoFault: files that this user may not read are no fault. The report says that
+// they were not checked.
 func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
-	if os.Geteuid() == 0 { // as somebody else, in a process of its own
+	if os.Geteuid() == 0 { // root may read everything, so the test runs again as another user
 		commandtest.RunAsNobody(t, "TestAMemberOfTheGroupFindsNoFault")
 		return
 	}
@@ -84,7 +84,7 @@ func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
 		must.Succeed(t, os.Chmod(path, mode))
 	}
 	t.Cleanup(func() { _ = os.Chmod(d.Data, 0o700) })
-	d.service = &config.Account{Name: "perch"} // who is root here, and so can do all of it
+	d.service = &config.Account{Name: "perch"} // its user ID is 0, so it may access all files
 	d.Config.Brains = append(d.Config.Brains, config.Engine{Kind: "openai",
 		Options: &thinker.BrainKeys[openaibrain.Options]{Model: openaibrain.Options{URL: "http://127.0.0.1:9/v1", Model: "m", KeyFile: key}}})
 	d.Config.MQTT.Broker, d.Config.MQTT.PasswordFile = "mqtt://127.0.0.1:9", key
@@ -110,8 +110,8 @@ func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
 	}
 }
 
-// TestStateAndTrialOfAnEngineShareALine: where the appliance tells of a fault of
-// an engine that works when it is tried, both are said, in one line.
+// TestStateAndTrialOfAnEngineShareALine: if the appliance reports a fault of an engine and the trial of the
+// engine works, one line contains both.
 func TestStateAndTrialOfAnEngineShareALine(t *testing.T) {
 	d := Examined(t)
 	d.Config.Speech.Recognizers, d.Config.Brains = nil, []config.Engine{{Kind: "reflex", Options: &reflex.Keys{}}}
@@ -137,7 +137,7 @@ func TestStateAndTrialOfAnEngineShareALine(t *testing.T) {
 	}
 }
 
-// mishearing recognizes every utterance as its value.
+// mishearing is a recognizer whose transcript is always its value.
 type mishearing string
 
 func (mishearing) Name() string { return "mishearing" }
@@ -146,8 +146,8 @@ func (m mishearing) Recognize(context.Context, *voice.Utterance, voice.Options) 
 	return voice.Transcript{Text: string(m)}, nil
 }
 
-// TestAWrongTranscriptIsNoSuccess: a recognizer that heard other words than were spoken is a
-// warning with its cure.
+// TestAWrongTranscriptIsNoSuccess: a recognizer that returns other words than were spoken is a
+// warning with a remedy.
 func TestAWrongTranscriptIsNoSuccess(t *testing.T) {
 	for words, mark := range map[string]string{"What time is it?": "ok", "what dime is it": "WARN", "": "WARN"} {
 		d := Examined(t)
@@ -163,8 +163,8 @@ func TestAWrongTranscriptIsNoSuccess(t *testing.T) {
 	}
 }
 
-// TestARecognizerOfAnotherLanguage is no fault of its own: that nothing hears the language
-// is one warning with its cure, and where another recognizer does, it is left out.
+// TestARecognizerOfAnotherLanguage: a recognizer that does not support the configured language is no fault. If no
+// recognizer supports the language, there is one warning with a remedy.
 func TestARecognizerOfAnotherLanguage(t *testing.T) {
 	for also, want := range map[string]string{
 		"":                  "language: no recognizer supports \"de\": sphinx supports only English; add one of kind wyoming",
