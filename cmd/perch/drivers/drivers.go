@@ -1,5 +1,5 @@
 // Package drivers lists the drivers of engines: the kinds of recognizers, synthesizers and brains. To
-// add a driver, write a package that declares it, and add a line to one of the lists here.
+// add a driver, write a package that declares the driver, and add a line to one of the lists here.
 package drivers
 
 import (
@@ -93,7 +93,7 @@ func (v Voice) sphinx() sphinx.Setup {
 // Brain holds what brains need besides their options.
 type Brain struct {
 	thinker.BrainSetup
-	Books     func(sentences string) ([]*reflex.Book, error) // loads the reflex brain's books of sentences in the household's languages
+	Books     func(sentences string) ([]*reflex.Book, error) // loads the reflex brain's books of sentences in the spoken languages
 	Book      func(tag string) (*reflex.Book, error)         // loads the reflex brain's book in another language
 	Skills    *skill.Library                                 // may be nil
 	MayAnswer func(device.ID) bool                           // whether a robot may answer an agent's request for permission
@@ -134,7 +134,7 @@ func ToolServer(t thinker.ToolServer, log *slog.Logger) (mcp.Options, error) {
 }
 
 // Grammar returns the grammar of a book's sentences. For a book without a grammar it returns the
-// grammar of the English book, since the recognizer supports English only.
+// grammar of the English book, because the recognizer supports only English.
 func Grammar(book *reflex.Book) (g sphinx.Grammar) {
 	rules := book.Rules()
 	if len(rules) == 0 {

@@ -23,7 +23,7 @@ import (
 	"perch/must"
 )
 
-// declared is what a driver tells of itself.
+// declared holds the description in a driver.
 type declared struct {
 	list, kind, sample string
 	runs               []string
@@ -37,8 +37,8 @@ func add[S, E any](all []declared, list string, of driver.List[S, E]) []declared
 	return all
 }
 
-// TestDriversAreDeclaredWhole: every driver says who uses it, explains its keys, and its sample
-// entries have no others.
+// TestDriversAreDeclaredWhole: every driver lists the programs that it needs, documents its keys, and uses only these
+// keys in its sample entries.
 func TestDriversAreDeclaredWhole(t *testing.T) {
 	all := add(nil, "speech.recognizers", drivers.Recognizers())
 	all = add(all, "speech.synthesizers", drivers.Synthesizers())
@@ -78,7 +78,7 @@ func TestDriversAreDeclaredWhole(t *testing.T) {
 	}
 }
 
-// TestUnknownKind: the error names the kinds there are.
+// TestUnknownKind: the error for an unknown kind lists the known kinds.
 func TestUnknownKind(t *testing.T) {
 	for _, err := range []error{drivers.Recognizers().Check("ears", nil, drivers.Voice{}),
 		func() error { _, err := drivers.Recognizers().New("ears", nil, drivers.Voice{}); return err }()} {
@@ -88,7 +88,7 @@ func TestUnknownKind(t *testing.T) {
 	}
 }
 
-// TestTimeoutOfABrain: a brain waits for as long as its options say, or else as the setup says.
+// TestTimeoutOfABrain: a brain's timeout is that of its options, or else that of the setup.
 func TestTimeoutOfABrain(t *testing.T) {
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -126,13 +126,13 @@ func TestTimeoutOfABrain(t *testing.T) {
 			})
 		}
 	}
-	brain, err := drivers.Brains().New("acp", &acp.Options{Command: []string{"x"}}, setup) // which may take as long as its tools
+	brain, err := drivers.Brains().New("acp", &acp.Options{Command: []string{"x"}}, setup) // its timeout does not depend on the setup
 	if err != nil || (&acp.Options{}).Patience() != 5*time.Minute || (&acp.Options{Silence: time.Minute}).Patience() != time.Minute {
 		t.Errorf("%v, %v", brain, err)
 	}
 }
 
-// TestPersonaFillsMissingOptions: the persona's values are used where a brain's options have none.
+// TestPersonaFillsMissingOptions: the persona's values replace missing options of a brain.
 func TestPersonaFillsMissingOptions(t *testing.T) {
 	warm := 0.5
 	persona := agent.Persona{Brain: agent.BrainOptions{Model: "hers", Temperature: &warm, MaxTokens: 90}}

@@ -14,9 +14,9 @@ import (
 	"perch/voice"
 )
 
-// BenchmarkPauses is what it costs not to wait for who has said a whole sentence: how
-// long it is quiet before an utterance ends, how many are cut by a pause of the speaker's
-// between two words, and how many are understood wrongly, without the rule and with it.
+// BenchmarkPauses compares the rule that ends an utterance early after a complete sentence ("whole") with a
+// fixed silence ("600ms"). It measures the silence before an utterance ends, the utterances that are cut at a
+// pause between two words, and the utterances that are transcribed wrongly.
 func BenchmarkPauses(b *testing.B) {
 	c := config.Default()
 	e := must.Value(New(nil, &c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler)))(b)
@@ -52,8 +52,8 @@ func BenchmarkPauses(b *testing.B) {
 	}
 }
 
-// spokenWithPauses are the sentences of the reflex brain, each with a pause between two
-// of its words.
+// spokenWithPauses returns the sound of commandsSpoken by their texts, each with a pause between two of its
+// words.
 func spokenWithPauses(b *testing.B, pause time.Duration) map[string][]int16 {
 	r := rand.New(rand.NewPCG(7, uint64(pause)))
 	said := map[string][]int16{}
@@ -71,7 +71,7 @@ func spokenWithPauses(b *testing.B, pause time.Duration) map[string][]int16 {
 	return said
 }
 
-// frames is the sound of an utterance.
+// frames returns the sound of an utterance.
 func frames(b *testing.B, u *voice.Utterance) []int16 {
 	pcm := make([]int16, voice.MicRate*15)
 	n := 0
@@ -84,8 +84,8 @@ func frames(b *testing.B, u *voice.Utterance) []int16 {
 	}
 }
 
-// trimmed is speech with so much quiet after its end; or without the quiet before its
-// beginning.
+// trimmed returns speech without the silence before its beginning if beginning is true, and otherwise with a
+// silence of the duration quiet after its end.
 func trimmed(pcm []int16, beginning bool, quiet time.Duration) []int16 {
 	loud := func(s int16) bool { return s > 400 || s < -400 }
 	if beginning {
@@ -98,15 +98,15 @@ func trimmed(pcm []int16, beginning bool, quiet time.Duration) []int16 {
 	return pcm[:min(len(pcm), end+int(quiet/time.Millisecond)*voice.MicRate/1000)]
 }
 
-// listened is what came of one sentence.
+// listened is the result of listening to one sentence.
 type listened struct {
-	utterances int
-	text       string // of the first one
-	quiet      time.Duration
+	utterances int           // number of utterances
+	text       string        // transcript of the first utterance
+	quiet      time.Duration // silence that ended the first utterance
 }
 
-// listenAsASession hears sound as a robot's session does, packet by packet; the
-// recognizer keeps up with it.
+// listenAsASession passes sound packet by packet to an end-pointer and the recognizer, as a robot's session
+// does. After each packet it waits until the recognizer has caught up.
 func listenAsASession(b *testing.B, recognizer voice.Recognizer, pcm []int16, settled func(string) bool) (got listened) {
 	pointer := must.Value(voice.NewEndPointer(0))(b)
 	pcm = append(slices.Clone(pcm), make([]int16, voice.MicRate)...)
@@ -150,8 +150,8 @@ func listenAsASession(b *testing.B, recognizer voice.Recognizer, pcm []int16, se
 	return got
 }
 
-// keepUp waits until the recognizer has heard what there is: it waits for a second of
-// sound first.
+// keepUp waits until the recognizer has processed the sound of u, at most 200 ms. It does not wait during the
+// first second of sound, for which the recognizer itself waits.
 func keepUp(u *voice.Utterance) {
 	for range 200 {
 		if u.Duration() < time.Second || u.Partial().Behind == 0 {

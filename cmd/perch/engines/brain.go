@@ -16,9 +16,9 @@ import (
 )
 
 // responseTimeout returns how long the engine list[i] may take to begin its response, if its
-// options do not say. The last engine of a list gets 0, which means the default of its driver:
-// waiting for a model that is still being loaded is better than no response. The other engines get
-// remote.Patience; after that the next engine is tried.
+// options contain no timeout. For the last engine of a list it returns 0, which means the default of the
+// driver: waiting for a model that is still being loaded is better than no response. For the other engines
+// it returns remote.Patience; after this time the next engine is tried.
 func responseTimeout(list []config.Engine, i int) time.Duration {
 	if i < len(list)-1 {
 		return remote.Patience
@@ -65,7 +65,7 @@ func (e *Set) addBrains(c *config.Config, h drivers.Brain, persona agent.Persona
 	return nil
 }
 
-// loadBooks returns the books in the household's languages, with the owner's sentences in the file
+// loadBooks returns the books in the spoken languages, with the owner's sentences in the file
 // sentences. If e was made with the same file, loadBooks returns the books of e.
 func (e *Set) loadBooks(c *config.Config, sentences string, h drivers.Brain) ([]*reflex.Book, error) {
 	if sentences == e.sentences {

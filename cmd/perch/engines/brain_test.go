@@ -17,8 +17,8 @@ import (
 	"perch/remote"
 )
 
-// TestTimeoutIncludesTheGreeting: an agent that never greets is not waited for
-// any longer than its configuration says.
+// TestTimeoutIncludesTheGreeting: the configured timeout of a coding agent also limits the start of the
+// protocol, if the agent never responds.
 func TestTimeoutIncludesTheGreeting(t *testing.T) {
 	c := config.Default()
 	c.Brains = []config.Engine{{Kind: "acp", Options: &acp.Options{Command: []string{"sleep", "60"}, Silence: 300 * time.Millisecond}}}
@@ -31,8 +31,8 @@ func TestTimeoutIncludesTheGreeting(t *testing.T) {
 	}
 }
 
-// TestAPassedOverStrangerIsNoFailure: a brain that passes over a robot that nobody has
-// adopted by name is as well as before.
+// TestAPassedOverStrangerIsNoFailure: a brain that refuses turns of strangers with agent.ErrStranger has not
+// failed.
 func TestAPassedOverStrangerIsNoFailure(t *testing.T) {
 	n := newCondition("brain acp", slog.New(slog.DiscardHandler), func(event.Event) {}, time.Now)
 	b := watchedBrain{passing{}, n, false}
@@ -46,7 +46,7 @@ func TestAPassedOverStrangerIsNoFailure(t *testing.T) {
 	}
 }
 
-// passing is a brain that answers no stranger.
+// passing is a brain that refuses every turn with agent.ErrStranger.
 type passing struct{}
 
 func (passing) Name() string { return "acp" }
@@ -54,8 +54,8 @@ func (passing) Think(context.Context, agent.Turn, func(agent.Reply) error) error
 	return agent.ErrStranger
 }
 
-// TestABrainIsWaitedForAsLongAsTheNextCanAnswer: a silent brain is given up after the
-// same time as every engine where another follows it in the list. The last has its driver's time.
+// TestABrainIsWaitedForAsLongAsTheNextCanAnswer: the timeout of a brain is remote.Patience if another brain
+// follows in the list, and that of its driver otherwise.
 func TestABrainIsWaitedForAsLongAsTheNextCanAnswer(t *testing.T) {
 	list := []config.Engine{{Kind: "reflex"}, {Kind: "openai"}, {Kind: "anthropic"}}
 	for i, want := range []time.Duration{remote.Patience, remote.Patience, 0} {

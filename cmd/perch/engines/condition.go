@@ -20,7 +20,7 @@ import (
 // condition records whether an engine works, and which voices and languages it does not support.
 type condition struct {
 	*remote.Condition
-	language string // the household's language; an engine that refuses other languages has not failed
+	language string // the default language; an engine that refuses other languages has not failed
 	log      *slog.Logger
 
 	waits *waits
@@ -37,8 +37,8 @@ func newCondition(part string, log *slog.Logger, publish func(event.Event), now 
 	return &condition{Condition: c, log: log, waits: new(waits), unsupported: map[voice.Options]bool{}}
 }
 
-// resting returns an error if the engine must not be used because it has just failed. A trial may
-// use it nevertheless.
+// resting returns an error if the engine must not be used because it has just failed. It returns nil if
+// trial is true.
 func (c *condition) resting(trial bool) error {
 	if trial {
 		return nil
@@ -47,8 +47,8 @@ func (c *condition) resting(trial bool) error {
 }
 
 // maxRefusalTime is how long an engine may take to refuse a voice or language that it does not
-// support. An error that comes later means that the engine is unreachable, so the household's voice
-// is not tried.
+// support. An error that comes later means that the engine is unreachable, so the default voice is not
+// tried.
 const maxRefusalTime = 3 * time.Second
 
 // logUnsupported logs that the engine does not support a robot's own voice or language, once for
@@ -149,8 +149,8 @@ type watchedSynthesizer struct {
 
 // Synthesize implements voice.Synthesizer. An error of out, an unsupported voice or language of a robot, and a
 // text that cannot be read do not count as failures of the engine. If the engine does not support the robot's
-// voice, or no engine in the list supports the robot's language, the robot speaks with the household's voice
-// and language.
+// voice, or no engine in the list supports the robot's language, the robot speaks with the default voice and
+// language.
 func (m watchedSynthesizer) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	if err := m.resting(m.trial); err != nil {
 		return err
@@ -193,8 +193,8 @@ type watchedBrain struct {
 	trial bool // use the engine even if it has just failed
 }
 
-// Think implements agent.Brain. Only agent.ErrAway counts as a failure: after other errors the brain
-// may still be able to think.
+// Think implements agent.Brain. Only an error that wraps agent.ErrAway, and not agent.ErrStranger, counts as
+// a failure: after other errors the brain may still work.
 func (m watchedBrain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	if err := m.resting(m.trial); err != nil {
 		return err

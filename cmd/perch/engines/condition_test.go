@@ -20,7 +20,7 @@ import (
 	"perch/voice"
 )
 
-// scripted is an engine that fails as it is set to, and counts its uses.
+// scripted is an engine that returns err, and counts its uses.
 type scripted struct {
 	err  error
 	uses int
@@ -49,7 +49,7 @@ func (s *scripted) Think(_ context.Context, _ agent.Turn, out func(agent.Reply) 
 	return out(agent.Done{End: agent.Continue})
 }
 
-// hung is a recognizer that takes its time before it fails.
+// hung is a recognizer that takes the time takes before it fails.
 type hung struct {
 	*scripted
 	takes time.Duration
@@ -62,9 +62,9 @@ func (h hung) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options
 	return h.scripted.Recognize(ctx, u, o)
 }
 
-// TestAnEngineThatHangs: one that tells what it can do, and then does nothing,
-// costs its whole time in few turns; a look that finds it well does not send the
-// next turn there. Once it is away and comes back it is tried at once.
+// TestAnEngineThatHangs: an engine whose checks succeed, but which hangs when it is used, delays only a few
+// turns. A successful check does not make the next turn use the engine. When a check has failed and a later one
+// succeeds, the next turn uses the engine.
 func TestAnEngineThatHangs(t *testing.T) {
 	watched(t, func(t *testing.T, c *condition, log *bytes.Buffer, _ *[]event.Event) {
 		var away atomic.Bool
@@ -84,7 +84,7 @@ func TestAnEngineThatHangs(t *testing.T) {
 			t.Helper()
 			must.Value(recognizers.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}))(t)
 		}
-		for range 60 { // ten minutes, a turn each ten seconds
+		for range 60 { // ten minutes with a turn every ten seconds
 			use()
 			time.Sleep(10 * time.Second)
 		}
@@ -95,7 +95,7 @@ func TestAnEngineThatHangs(t *testing.T) {
 			t.Errorf("it has done nothing, and is well: %v; %s", cause, log)
 		}
 		away.Store(true)
-		use() // or its rest would end without it
+		use() // fails, so that the engine rests again
 		time.Sleep(2 * remote.DespiteChecks)
 		use()
 		time.Sleep(remote.LongestRest)
@@ -113,8 +113,8 @@ func TestAnEngineThatHangs(t *testing.T) {
 	})
 }
 
-// TestARecoveredEngineIsUsedAtOnce: an engine that was away and is there again is used as
-// soon as that is seen, however long its pause was to be.
+// TestARecoveredEngineIsUsedAtOnce: an engine is used again as soon as a check succeeds after failed checks,
+// even if its rest is not over.
 func TestARecoveredEngineIsUsedAtOnce(t *testing.T) {
 	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
 		var away atomic.Bool
@@ -136,7 +136,7 @@ func TestARecoveredEngineIsUsedAtOnce(t *testing.T) {
 			t.Error("it is away, and tried")
 		}
 		away.Store(false)
-		time.Sleep(20 * time.Second) // looks are 16 s apart by now
+		time.Sleep(20 * time.Second) // the checks are 16 s apart by now
 		if err := c.Resting(); err != nil {
 			t.Errorf("it is back, and not tried: %v", err)
 		}
@@ -145,7 +145,7 @@ func TestARecoveredEngineIsUsedAtOnce(t *testing.T) {
 	})
 }
 
-// watched is a condition whose reports are kept.
+// watched calls do in a synctest bubble with a condition, its log and the faults that it publishes.
 func watched(t *testing.T, do func(t *testing.T, c *condition, log *bytes.Buffer, faults *[]event.Event)) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -155,8 +155,8 @@ func watched(t *testing.T, do func(t *testing.T, c *condition, log *bytes.Buffer
 	})
 }
 
-// TestADeadEngineIsLeftAlone: it is passed over without being tried, for longer
-// each time, and tried again; that is logged once, and that it is back.
+// TestADeadEngineIsLeftAlone: after each failure, an engine is not used for a longer time. The failure is logged
+// once, and so is the recovery.
 func TestADeadEngineIsLeftAlone(t *testing.T) {
 	watched(t, func(t *testing.T, c *condition, log *bytes.Buffer, faults *[]event.Event) {
 		dead, spare := &scripted{err: voice.ErrUnavailable}, &scripted{}
@@ -167,11 +167,11 @@ func TestADeadEngineIsLeftAlone(t *testing.T) {
 				t.Fatalf("%+v, %v", got, err)
 			}
 		}
-		for range 600 { // ten minutes, an utterance a second
+		for range 600 { // ten minutes with an utterance every second
 			use()
 			time.Sleep(time.Second)
 		}
-		if dead.uses < 12 || dead.uses > 16 { // after 2, 4, 8, 16, 32 and then each 60 s
+		if dead.uses < 12 || dead.uses > 16 { // after 2, 4, 8, 16, 32 and then every 60 s
 			t.Errorf("it was tried %d times in ten minutes", dead.uses)
 		}
 		if spare.uses != 600 || strings.Count(log.String(), "does not work") != 1 || len(*faults) != 1 {
@@ -187,7 +187,7 @@ func TestADeadEngineIsLeftAlone(t *testing.T) {
 	})
 }
 
-// TestTheLastEngineIsAlwaysTried: where nothing follows there is nothing to lose.
+// TestTheLastEngineIsAlwaysTried: the last engine of a list is used even if it has just failed.
 func TestTheLastEngineIsAlwaysTried(t *testing.T) {
 	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
 		c.Last = true
@@ -203,8 +203,8 @@ func TestTheLastEngineIsAlwaysTried(t *testing.T) {
 	})
 }
 
-// TestWhoseFaultItIs: an engine has not failed where its listener has, where the
-// turn was cancelled, or where a brain failed in the middle of its answer.
+// TestWhoseFaultItIs: an engine has not failed if the receiver of its output returns an error, if the turn was
+// cancelled, or if a brain's error is not agent.ErrAway.
 func TestWhoseFaultItIs(t *testing.T) {
 	gone := errors.New("the robot has gone")
 	cancelled, cancel := context.WithCancel(t.Context())
@@ -241,8 +241,8 @@ func TestWhoseFaultItIs(t *testing.T) {
 	})
 }
 
-// TestFailedEnginesAreChecked: an engine that fails is checked until it works; one that passes
-// each check, and fails when it is used, is left alone for longer all the same.
+// TestFailedEnginesAreChecked: an engine that fails is checked until a check succeeds. An engine whose checks
+// succeed and whose uses fail rests longer after each failure, too.
 func TestFailedEnginesAreChecked(t *testing.T) {
 	watched(t, func(t *testing.T, c *condition, log *bytes.Buffer, _ *[]event.Event) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -263,7 +263,7 @@ func TestFailedEnginesAreChecked(t *testing.T) {
 		if _, _, cause := c.Status(); looks.Load() < 12 || looks.Load() > 16 || cause == nil || c.Resting() != nil {
 			t.Errorf("%d looks in ten minutes, %v; nobody has used it, resting %v", looks.Load(), cause, c.Resting())
 		}
-		works := &scripted{} // all the same, as with a key for speech alone
+		works := &scripted{} // the engine works although its check fails, as with a key that is valid for speech only
 		if _, err := (watchedRecognizer{works, c, false}).Recognize(ctx, voice.NewUtterance(), voice.Options{}); err != nil {
 			t.Error(err)
 		}
@@ -297,7 +297,7 @@ func TestFailedEnginesAreChecked(t *testing.T) {
 	})
 }
 
-// choosy is an engine that knows one voice, and one language.
+// choosy is an engine that supports one voice and one language.
 type choosy struct{ uses []voice.Options }
 
 func (*choosy) Name() string { return "choosy" }
@@ -318,7 +318,7 @@ func (c *choosy) Synthesize(_ context.Context, _ string, o voice.Options, out fu
 	return out(nil)
 }
 
-// stuck is a synthesizer that says nothing, and takes its time before it fails.
+// stuck is a synthesizer that takes the time takes before it fails, and makes no sound.
 type stuck struct {
 	*scripted
 	takes time.Duration
@@ -329,8 +329,8 @@ func (m stuck) Synthesize(ctx context.Context, text string, o voice.Options, out
 	return m.scripted.Synthesize(ctx, text, o, out)
 }
 
-// TestAnEngineThatHangsIsAskedOnce: one that does not answer has not refused a
-// robot's own voice. It costs its whole time once, as with any other robot.
+// TestAnEngineThatHangsIsAskedOnce: a late error does not mean that the engine refuses the robot's voice, so the
+// engine is not used again with the default voice.
 func TestAnEngineThatHangsIsAskedOnce(t *testing.T) {
 	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
 		c.language = "en"
@@ -342,8 +342,8 @@ func TestAnEngineThatHangsIsAskedOnce(t *testing.T) {
 	})
 }
 
-// TestAMissingVoiceIsNoFailure: an engine that does not have one robot's voice or
-// language has not failed; a voice is then the engine's own.
+// TestAMissingVoiceIsNoFailure: an engine that does not support a robot's voice or language has not failed. A
+// synthesizer then speaks with the default voice.
 func TestAMissingVoiceIsNoFailure(t *testing.T) {
 	watched(t, func(t *testing.T, c *condition, log *bytes.Buffer, faults *[]event.Event) {
 		c.language = "en"
@@ -365,7 +365,7 @@ func TestAMissingVoiceIsNoFailure(t *testing.T) {
 		if n := strings.Count(log.String(), "own voice"); n != 2 {
 			t.Errorf("told %d times in %s", n, log)
 		}
-		c.Last = true // it is tried, whatever it did before
+		c.Last = true // the last engine does not rest after a failure
 		if _, err := (watchedRecognizer{&scripted{err: voice.ErrLanguage}, c, false}).Recognize(t.Context(), voice.NewUtterance(),
 			voice.Options{Language: "en"}); err == nil || c.Failures() != 1 {
 			t.Errorf("the appliance's own language: %v, %d failures", err, c.Failures())
@@ -377,8 +377,8 @@ func TestAMissingVoiceIsNoFailure(t *testing.T) {
 	})
 }
 
-// TestAnUnknownLanguageGoesToTheNextEngine: a synthesizer that does not know a language is not asked
-// to read it in another while a next one may know it, and has not failed.
+// TestAnUnknownLanguageGoesToTheNextEngine: if a synthesizer does not support a language, the next one is used. Only
+// the last one tries the default language.
 func TestAnUnknownLanguageGoesToTheNextEngine(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -405,7 +405,7 @@ func TestAnUnknownLanguageGoesToTheNextEngine(t *testing.T) {
 	}
 }
 
-// slow takes a second to begin its output, and another to end it.
+// slow is an engine that takes a second to begin its output, and another second to end it.
 type slow struct{ *scripted }
 
 func (s slow) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
@@ -426,8 +426,8 @@ func (s slow) Think(ctx context.Context, turn agent.Turn, out func(agent.Reply) 
 	return s.scripted.Think(ctx, turn, out)
 }
 
-// TestWaits: what counts is how long a person waits: from the end of speech, and until the first sound or word.
-// Trials and failures do not count.
+// TestWaits: the wait for a recognizer begins at the end of speech; the waits for a synthesizer and a brain end at the
+// first sound and the first reply. Trials and failures do not count.
 func TestWaits(t *testing.T) {
 	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
 		wants := func(uses int, median, p95 int64) {

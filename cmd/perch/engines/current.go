@@ -28,7 +28,7 @@ func (c *Current) Acquire() (e *Set, done func()) {
 	return c.engines, c.engines.Acquire()
 }
 
-// Replace makes next the engines of the next turns. The previous engines stay open until Retire.
+// Replace makes the next turns use next. The previous engines stay open until Retire.
 func (c *Current) Replace(next *Set) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,7 +37,7 @@ func (c *Current) Replace(next *Set) {
 }
 
 // Retire closes the engines in before that are not in the current Set, once the last turn that
-// uses them has ended. Retire does not wait for that.
+// uses them has ended. Retire itself returns at once.
 func (c *Current) Retire(before *Set) {
 	for _, g := range before.groupsNotIn(c.Engines()) {
 		c.closing.Go(func() {
@@ -61,7 +61,7 @@ func (c *Current) startChecks(groups []*group) {
 	}
 }
 
-// Run checks the engines from time to time until ctx is done.
+// Run checks the engines now and after each failed use, until ctx is done.
 func (c *Current) Run(ctx context.Context) {
 	c.mu.Lock()
 	c.ctx = ctx

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// The groups of engines. A change of the configuration replaces the engines of the affected groups
-// only: a change of a brain does not restart a recognizer.
+// The groups of engines. A change of the configuration replaces only the engines of the affected
+// groups: a change of a brain does not restart a recognizer.
 const (
 	sentencesGroup = iota // not engines, but the sentences that the reflex brain and the embedded recognizer understand
 	recognizersGroup
@@ -32,7 +32,7 @@ func (g *group) close() {
 	}
 }
 
-// runChecks checks the engines from time to time until ctx is done.
+// runChecks checks the engines now and after each failed use, until ctx is done.
 func (g *group) runChecks(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, n := range g.engines {

@@ -21,9 +21,8 @@ import (
 	"perch/voice/sphinx"
 )
 
-// TestSixLanguagesAreSpoken by the embedded engines, each by the one that knows it. What
-// is said in English is understood by the embedded recognizer; for the others there is no
-// recognizer without a model of its own.
+// TestSixLanguagesAreSpoken: the embedded synthesizers speak all languages of Perch, and the embedded recognizer
+// understands English. Recognizers for the other languages need a model that is not part of Perch.
 func TestSixLanguagesAreSpoken(t *testing.T) {
 	c := config.Default()
 	c.Speech.Synthesizers = append([]config.Engine{{Kind: "openjtalk", Options: &openjtalk.Options{}}}, c.Speech.Synthesizers...)
@@ -71,8 +70,8 @@ func TestSixLanguagesAreSpoken(t *testing.T) {
 	}
 }
 
-// TestLogNamesUnheardSentences: the log says that the grammar's recognizer is for English,
-// and which of the owner's own sentences it cannot listen for.
+// TestLogNamesUnheardSentences: the embedded recognizer logs that it understands only English, and which of the
+// owner's sentences it cannot understand.
 func TestLogNamesUnheardSentences(t *testing.T) {
 	for name, c := range map[string]struct{ language, own, want string }{
 		"English":        {"en-GB", "{tea: {sentences: [more tea], answer: Yes.}}", ""},
@@ -102,8 +101,8 @@ func TestLogNamesUnheardSentences(t *testing.T) {
 	}
 }
 
-// TestLanguagesOfRobots: a robot may be set to any language; what nothing here knows is
-// said, once, with its cure.
+// TestLanguagesOfRobots: a robot may have any language. Each language that no engine supports is reported once, with
+// a remedy.
 func TestLanguagesOfRobots(t *testing.T) {
 	c := config.Default()
 	c.Language = "en, fr"

@@ -8,6 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	appliancetest.RunChildProcess() // of the engines that speak in a process
+	appliancetest.RunChildProcess() // some synthesizers start this binary as a child process
 	os.Exit(m.Run())
 }

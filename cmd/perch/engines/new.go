@@ -16,9 +16,10 @@ import (
 	"perch/voice/sphinx"
 )
 
-// New makes all engines of a configuration, but neither loads them nor connects to them. From before,
-// which may be nil, it takes over the groups of engines whose configuration has not changed. find
-// searches the network for Wyoming servers. publish, which may be nil, publishes failures of engines.
+// New makes all engines of a configuration, but neither loads them nor connects to them. It uses the
+// groups of engines in before whose configuration has not changed; before may be nil. h is the setup of
+// brains. find searches the network for Wyoming servers. publish, which may be nil, publishes failures of
+// engines.
 func New(before *Set, c *config.Config, h drivers.Brain, find func(context.Context) ([]string, error), publish func(event.Event),
 	log *slog.Logger) (*Set, error) {
 	speech, err := config.Speech(c)
@@ -70,7 +71,7 @@ func (e *Set) addBooks(c *config.Config, h drivers.Brain, log *slog.Logger) (err
 	return nil
 }
 
-// shareOrMake shares group i with before if the group there was made from the same configuration.
+// shareOrMake shares group i with before if the group in before was made from the same configuration.
 // Otherwise it calls make to make the group.
 func (e *Set) shareOrMake(i int, madeFrom any, make func() error, before *Set) error {
 	if before != nil && reflect.DeepEqual(before.groups[i].madeFrom, madeFrom) {

@@ -21,7 +21,7 @@ import (
 	"perch/voice/sounds"
 )
 
-// commandsSpoken are sentences of the reflex brain, one of every shape.
+// commandsSpoken lists sentences of the reflex brain, at least one of each form.
 var commandsSpoken = []string{
 	"what time is it", "what is the time", "tell me the time", "what day is it", "what day is it today", "what is the date",
 	"tell me the date", "what is your name", "who are you", "help me please", "what can you do",
@@ -40,7 +40,7 @@ var commandsSpoken = []string{
 	"cancel the timer", "remind me in twenty minutes to take the medicine", "remind me in one hour to feed the cat",
 }
 
-// othersSpoken are none, the first of them near misses.
+// othersSpoken lists sentences that are not sentences of the reflex brain. The first ones are similar to commands.
 var othersSpoken = []string{
 	"what time is lunch", "what is the matter with you", "set the table for four people", "set the volume of the television",
 	"turn off the television", "turn the page", "look at this picture", "look for my sister", "where are my parents",
@@ -54,8 +54,8 @@ var othersSpoken = []string{
 	"a", "yes", "no", "what", "hm", "banana",
 }
 
-// say is a sentence in a voice of flite, of espeak-ng ("espeak") or of piper ("joe", whose recordings are in
-// testdata/joe), at the rate of a microphone.
+// say returns the sound of a sentence, at the rate of a microphone. voiceName is a voice of flite, "espeak" for
+// espeak-ng, or "joe" for recordings of a piper voice in testdata/joe.
 func say(ctx context.Context, voiceName, text string) ([]int16, error) {
 	switch voiceName {
 	case "joe":
@@ -75,8 +75,8 @@ func say(ctx context.Context, voiceName, text string) ([]int16, error) {
 	return simrobot.Speak(ctx, text, voiceName)
 }
 
-// asARobotSendsIt is a sentence with a room around it, through Opus as the
-// firmware encodes it and as we decode it.
+// asARobotSendsIt returns a spoken sentence as an utterance of a robot: with noise and silence, and encoded with
+// Opus and decoded.
 func asARobotSendsIt(t testing.TB, voiceName, text string) *voice.Utterance {
 	t.Helper()
 	speech, err := say(t.Context(), voiceName, text)
@@ -113,9 +113,8 @@ func asARobotSendsIt(t testing.TB, voiceName, text string) *voice.Utterance {
 	return u
 }
 
-// TestWhatIsUnderstood measures the embedded recognizer on the reflex brain's
-// own sentences, in voices of three programs, and on what is none of them. Every voice
-// but espeak-ng's has to be understood: what only that says clearly is no result.
+// TestWhatIsUnderstood measures how well the embedded recognizer understands commandsSpoken and refuses
+// othersSpoken, in voices of three programs. The voice of espeak-ng has no minimum of understood commands.
 func TestWhatIsUnderstood(t *testing.T) {
 	if testing.Short() {
 		t.Skip("recognition takes minutes, in make test-all")
@@ -126,7 +125,7 @@ func TestWhatIsUnderstood(t *testing.T) {
 	voices := []string{"slt", "awb", "joe", "espeak"}
 	var mu sync.Mutex
 	exact, accepted, errors, words := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
-	var wg sync.WaitGroup // the engine has a pair of decoders for each of two
+	var wg sync.WaitGroup // the engine has two pairs of decoders
 	for _, name := range voices {
 		wg.Go(func() {
 			for _, text := range append(slices.Clone(commandsSpoken), othersSpoken...) {

@@ -8,7 +8,7 @@ import (
 )
 
 // prepareBook makes a book use the set's catalogue of languages, and adds the sentences of all
-// skills. skills may be nil. The error says which sentences were left out, and why.
+// skills. skills may be nil. The error lists the sentences that were left out, and the reasons.
 func (e *Set) prepareBook(book *reflex.Book, skills *skill.Library) error {
 	book.Share(e.words)
 	if skills == nil {

@@ -31,10 +31,10 @@ type Set struct {
 	Synthesizers voice.Synthesizers
 	Brains       []agent.Brain
 	Deep         []thinker.Model // models for hard questions
-	Book         *reflex.Book    // the sentences in the household's first language
+	Book         *reflex.Book    // the first of books
 	All          []*Engine
 
-	books     []*reflex.Book                // the sentences in each of the household's languages
+	books     []*reflex.Book                // the reflex brain's sentences in each language of config.ReflexLanguages
 	sentences string                        // path of the file with the owner's sentences; may be empty
 	loads     []func(context.Context) error // load the recognizers that run in this process
 	sources   map[string]thinker.ToolSource // servers of tools by their configurations
@@ -42,8 +42,8 @@ type Set struct {
 	groups    [numGroups]*group
 	earlier   []*Engine // engines of the previous configuration, while a Set is made
 
-	language string // the household's first language
-	words    *language.Catalogue
+	language string              // the default language
+	words    *language.Catalogue // the appliance's own sentences
 
 	publish     func(event.Event)                           // publishes failures; may be nil
 	findWyoming func(ctx context.Context) ([]string, error) // searches the network for Wyoming servers
@@ -86,8 +86,8 @@ func (e *Set) addConfigured(list string, c config.Engine, engine any, log *slog.
 	return n
 }
 
-// setHooks sets the functions that check, warm, load, describe and close an engine, as far as the
-// engine has methods for them.
+// setHooks sets the functions that check, warm, load, describe and close an engine, if the engine has
+// methods for them.
 func (e *Set) setHooks(n *Engine, engine any) {
 	if c, ok := engine.(interface{ Check(context.Context) error }); ok {
 		n.Check, n.quickCheck = c.Check, c.Check
@@ -101,7 +101,7 @@ func (e *Set) setHooks(n *Engine, engine any) {
 	if l, ok := engine.(voice.Lister); ok {
 		check := n.quickCheck
 		n.voices.fetch = l.Voices
-		n.quickCheck = func(ctx context.Context) error { // also after a failure, as the server may then have other voices
+		n.quickCheck = func(ctx context.Context) error { // runs again after a failure, when the server may have other voices
 			if err := check(ctx); err != nil {
 				return err
 			}
@@ -127,8 +127,8 @@ func (e *Set) setHooks(n *Engine, engine any) {
 }
 
 // Phrase returns the appliance's fixed sentence called name in the language tag (BCP 47); an empty tag means
-// the household's language. If the owner has worded the sentence in the language of Book, Phrase returns the
-// owner's words.
+// the default language. If the owner has changed the sentence in the language of Book, Phrase returns the
+// owner's sentence.
 func (e *Set) Phrase(tag, name string) string {
 	words := e.words.In(cmp.Or(tag, e.language))
 	if own := e.Book.OwnPhrase(name); own != "" && string(words.Tag) == string(e.Book.Language()) {
@@ -275,8 +275,8 @@ func (e *Set) ReplaceRecognizers(r voice.Recognizers) { e.Recognizers, e.loads =
 // the same sound.
 func (e *Set) Voice() any { return [...]*group{e.groups[sentencesGroup], e.groups[synthesizersGroup]} }
 
-// CompleteSentence reports whether a text is complete: more words cannot turn it into a different
-// sentence. answer says that the text answers a yes-or-no question.
+// CompleteSentence reports whether a text is complete: no further words can turn the text into a different
+// sentence. answer is true if the text answers a yes-or-no question.
 func (e *Set) CompleteSentence(text string, answer bool) bool {
 	if answer {
 		return e.Book.CompleteAnswer(text)

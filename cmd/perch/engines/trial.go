@@ -16,14 +16,14 @@ import (
 
 // Trials lets the owner list and try the engines. A trial changes the condition of an engine as any
 // use does. A trial uses an engine even if the engine has just failed, so that the owner sees whether
-// it works again.
+// the engine works again.
 type Trials struct {
 	engines *Current
-	speech  func() voice.Options // returns the household's language and voice
+	speech  func() voice.Options // returns the default language and voice
 	zone    *time.Location
 }
 
-// NewTrials returns trials of engines. speech returns the household's language and voice.
+// NewTrials returns trials of engines. speech returns the default language and voice.
 func NewTrials(c *Current, speech func() voice.Options, zone *time.Location) Trials {
 	return Trials{c, speech, zone}
 }
@@ -109,7 +109,7 @@ func (t Trials) Recognize(ctx context.Context, part string, pcm []int16) (string
 	u.Write(pcm)
 	u.Finish()
 	o := t.speech()
-	o.Stranger = true // gives priority to utterances of the household
+	o.Stranger = true // gives priority to the utterances of adopted robots
 	heard, err := watchedRecognizer{n.Recognizer, n.condition, true}.Recognize(ctx, u, o)
 	return strings.TrimSpace(heard.Text), err
 }

@@ -8,7 +8,8 @@ import (
 	"perch/voice"
 )
 
-// voiceSetup returns the setup of a recognizer, or of a synthesizer with the voice name.
+// voiceSetup returns the setup of recognizers and synthesizers. name is the voice for a synthesizer, or ""
+// for the voice in its options.
 func (e *Set) voiceSetup(name string, log *slog.Logger) drivers.Voice {
 	return drivers.Voice{Setup: voice.Setup{Language: e.language, Voice: name, Log: log}, Book: e.Book, FindWyoming: e.findWyoming}
 }

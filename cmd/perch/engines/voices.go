@@ -16,13 +16,14 @@ type voices struct {
 
 	mu    sync.Mutex
 	list  []voice.Named
-	known bool // the engine has listed its voices, or has none to list
+	known bool // whether list was set
 }
 
 // voicesTimeout is the maximum duration of the request for an engine's voices.
 const voicesTimeout = 10 * time.Second
 
-// latest returns the voices that were listed last. known is false if the engine could not be asked yet.
+// latest returns the voices that were listed last. known is false if the engine lists its voices but has not
+// done so yet.
 func (v *voices) latest() (list []voice.Named, known bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -38,8 +39,8 @@ func (v *voices) set(list []voice.Named) (changed bool) {
 	return changed
 }
 
-// listVoices asks a synthesizer for its voices, and publishes an event if they have changed. An
-// error does not count as a failure of the engine.
+// listVoices requests the voices of a synthesizer, and publishes an event if they have changed. It only logs
+// an error, which does not count as a failure of the engine.
 func (n *Engine) listVoices(ctx context.Context, publish func(event.Event)) {
 	ctx, cancel := context.WithTimeout(ctx, voicesTimeout)
 	defer cancel()
@@ -51,8 +52,8 @@ func (n *Engine) listVoices(ctx context.Context, publish func(event.Event)) {
 	}
 }
 
-// keepVoices sets the voices of each synthesizer to the ones that the same synthesizer of before has listed, until
-// it lists its voices itself.
+// keepVoices sets the voices of each new synthesizer to those of a synthesizer in before with the same kind and
+// address. They are valid until the new synthesizer lists its voices.
 func (e *Set) keepVoices(before *Set) {
 	for _, n := range e.All {
 		i := slices.IndexFunc(before.All, func(b *Engine) bool {
@@ -68,7 +69,7 @@ func (e *Set) keepVoices(before *Set) {
 }
 
 // Voices returns the voices of the first synthesizer, which a robot can use. known is false if the
-// synthesizer could not be asked yet.
+// synthesizer has not listed its voices yet.
 func (e *Set) Voices() (list []voice.Named, known bool) {
 	for _, n := range e.All {
 		if n.Synthesizer != nil {

@@ -20,8 +20,8 @@ type lister struct {
 func (l *lister) Check(context.Context) error                   { return l.err }
 func (l *lister) Voices(context.Context) ([]voice.Named, error) { return l.list, l.err }
 
-// TestVoicesAreListed: an engine is asked as it is checked, and never by a talk. What it has listed stays while it
-// is away, and with an engine that takes its place. A change is published.
+// TestVoicesAreListed: an engine lists its voices when it is checked, and not when it speaks. The list remains while
+// the engine is unreachable, and for the engine that replaces it. A change is published.
 func TestVoicesAreListed(t *testing.T) {
 	var changes int
 	newSet := func(l *lister) (*Set, *Engine) {

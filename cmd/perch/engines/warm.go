@@ -33,16 +33,16 @@ func (w *Warmer) Load(ctx context.Context, next *Set) error {
 }
 
 // Replaced must be called after engines were replaced. It synthesizes the appliance's own sentences
-// with the current engines, if a robot has ever connected.
+// with the current engines, if a robot was seen since the start.
 func (w *Warmer) Replaced() {
 	if w.loaded.Load() {
 		w.prepare()
 	}
 }
 
-// Run loads the recognizers and synthesizes the appliance's own sentences once the first robot is
-// seen, so that an appliance without robots needs little memory. Whenever a robot begins to listen,
-// Run warms the engines of the next turn. It returns when ctx is done.
+// Run loads the recognizers and synthesizes the appliance's own sentences when the first robot checks in
+// or opens its channel, so that an appliance without robots needs little memory. When a robot begins to
+// listen, Run warms the engines of the next turn, at most once in warmInterval. It returns when ctx is done.
 func (w *Warmer) Run(ctx context.Context, events *event.Reader) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
