@@ -99,8 +99,10 @@ func (a *App) Broker(ctx context.Context) (address, user, password string, err e
 	return b.URL, b.User, b.Password, err
 }
 
-// FindBroker returns m with the address and credentials of the broker. It changes m only if m leaves
-// the choice of the broker to the Supervisor, which it then asks.
+// FindBroker returns m with the address and credentials of the broker. If m.Broker is
+// config.SupervisorBroker, it requests them from the Supervisor; if Home Assistant has no broker, the result
+// is config.EmbeddedBroker. It returns any other m unchanged, and also if no Supervisor has started this
+// program.
 func FindBroker(ctx context.Context, m config.MQTT) (config.MQTT, error) {
 	o, ok := supervisor.FromEnvironment(os.Environ())
 	if m.Broker != config.SupervisorBroker || !ok {
@@ -152,9 +154,9 @@ func (o Offers) services() map[string]map[string]any {
 // appNetwork is the network of Home Assistant's apps.
 var appNetwork = netip.MustParsePrefix(supervisor.Gateway + "/23")
 
-// reachable returns the address at which Home Assistant connects to a listener of this program. Both
-// run on the host's network, so for a listener on all interfaces this is the machine's address in
-// the network of apps, or else loopback.
+// reachable returns the address at which Home Assistant connects to a listener of this program. Home
+// Assistant and this program run on the host's network. For a listener on all interfaces, the result is the
+// machine's address in the network of apps, or else loopback.
 func reachable(address string) string {
 	host, port, _ := net.SplitHostPort(address) // the address of an open listener is valid
 	if ip, err := netip.ParseAddr(host); err == nil && !ip.IsUnspecified() {
@@ -246,7 +248,8 @@ func (a *App) record(err error, announced []string, log *slog.Logger) {
 	a.cause, a.announced = err, announced
 }
 
-// Condition returns whether all offers are announced to Home Assistant.
+// Condition returns the condition of the announcements: OK if the last attempt to announce the services
+// succeeded.
 func (a *App) Condition() health.Part {
 	a.mu.Lock()
 	defer a.mu.Unlock()

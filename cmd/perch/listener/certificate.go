@@ -26,6 +26,7 @@ type certificate struct {
 // checks.
 const checkEvery = time.Second
 
+// newCertificate loads the certificate of a configuration.
 func newCertificate(c config.TLS, log *slog.Logger) (*certificate, error) {
 	k := &certificate{files: c, log: log, checked: time.Now()}
 	k.loaded = k.stat()
@@ -34,8 +35,8 @@ func newCertificate(c config.TLS, log *slog.Logger) (*certificate, error) {
 	return k, err
 }
 
-// stat returns the state of the certificate file and of the key file; nil stands for a missing
-// file.
+// stat returns the state of the certificate file and of the key file; nil means that a file is
+// missing.
 func (k *certificate) stat() (files [2]os.FileInfo) {
 	for i, path := range []string{k.files.Certificate, k.files.Key} {
 		if f, err := os.Stat(path); err == nil {

@@ -15,8 +15,8 @@ import (
 	"perch/must"
 )
 
-// TestARenewedCertificateIsShown without a restart, as soon as both its files
-// are there; until then, and where it is broken, the one from before is.
+// TestARenewedCertificateIsShown: a new certificate is used without a restart, as soon as both files are
+// replaced. Until then, and if the new files are invalid or missing, the previous certificate is used.
 func TestARenewedCertificateIsShown(t *testing.T) {
 	dir := t.TempDir()
 	var files, second config.TLS
@@ -59,7 +59,7 @@ func TestARenewedCertificateIsShown(t *testing.T) {
 				t.Errorf("without its key %s is shown", got)
 			}
 		}
-		if n := strings.Count(log.String(), "level=WARN"); n != 3 { // half, broken, without its key
+		if n := strings.Count(log.String(), "level=WARN"); n != 3 { // one file replaced, an invalid file, a missing key
 			t.Errorf("what cannot be used is told %d times:\n%s", n, log.String())
 		}
 	})

@@ -15,11 +15,11 @@ import (
 	"perch/cmd/perch/config"
 )
 
-// HTTPS is an https address whose certificate Perch's own authority has signed. Browsers on other devices need it,
-// because they allow the microphone only over https. It exists only if the configuration has no encrypted addresses. It
-// is opened when the owner first requests it, and at each later start.
+// HTTPS is an https address whose certificate Perch's own authority has signed. Browsers on other devices need the
+// address, because they allow the microphone only over https. An HTTPS exists only if the configuration has no encrypted
+// addresses. The address is opened when the owner first requests it, and at each later start.
 type HTTPS struct {
-	host      string // where to listen, as the first address in listen
+	host      string // the host of the first address in the key listen
 	firstPort int    // 0 for a port that the kernel chooses
 	authority *authority.Authority
 	late      *lateListener

@@ -38,7 +38,7 @@ func openSet(t *testing.T, change func(*config.Config)) *Set {
 	return s
 }
 
-// TestHouse: nothing listens until it is asked for, and then one address does, however often it is asked.
+// TestHouse: the https address is closed until Open is called. Further calls of Open do not open another address.
 func TestHouse(t *testing.T) {
 	s := openSet(t, func(*config.Config) {})
 	if at := s.At(TLS); len(at) != 0 || s.Check(t.Context()) != nil {
@@ -53,7 +53,7 @@ func TestHouse(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Error(err)
 	}
-	// Who sends nothing is counted as on other listeners, and the connection ends.
+	// Stop closes a connection on which the client sends nothing.
 	silent := must.Value(net.Dial("tcp", s.At(TLS)[0]))(t)
 	defer silent.Close()
 	s.Stop()
@@ -63,7 +63,7 @@ func TestHouse(t *testing.T) {
 	}
 }
 
-// TestHouseIsOff: it takes no port of another program, and there is none where the owner has an encrypted address or no page.
+// TestHouseIsOff: there is no https address if the page is disabled, and Open does not use a port of another program.
 func TestHouseIsOff(t *testing.T) {
 	s := openSet(t, func(c *config.Config) { c.Web.Enabled = false })
 	if s.HTTPS != nil {

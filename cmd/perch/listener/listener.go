@@ -64,9 +64,9 @@ type Set struct {
 }
 
 // Open opens the listeners of a configuration, and the Unix socket of perch's commands (see
-// SocketPath). It only logs that VCCP, Ingress or the socket failed, since everything else works
-// without these. It does not open the https address (see HTTPS), whose certificate is for the
-// names that hosts returns. id is the ID of the appliance.
+// SocketPath). It only logs a failure of VCCP, Ingress or the socket, because everything else works
+// without these. It does not open the https address (see HTTPS). hosts returns the names in the
+// certificate of the https address. id is the ID of the appliance.
 func Open(c *config.Config, data, id string, hosts func() []string, log *slog.Logger) (*Set, error) {
 	authority := authority.New(authority.Options{Data: data, Name: "Perch " + id, Names: hosts, Log: log})
 	s := &Set{data: data, log: log, HTTPS: newHTTPS(c, authority)}
@@ -106,7 +106,7 @@ func Open(c *config.Config, data, id string, hosts func() []string, log *slog.Lo
 	return s, nil
 }
 
-// open opens the addresses of a configuration key.
+// open opens the addresses of a configuration key. It joins the errors of those that fail.
 func (s *Set) open(key string, addresses []string) (failed error) {
 	for _, address := range addresses {
 		for i, resolved := range resolve(address) {
@@ -124,10 +124,10 @@ func (s *Set) open(key string, addresses []string) (failed error) {
 	return failed
 }
 
-// openVCCP opens the address for clients of VCCP. It leaves the address to a program that uses it or
-// that the configuration names, because all clients can also use an address in local. It opens both
-// addresses of localhost or none: if another program had one of them, its clients could connect to Perch
-// at the other.
+// openVCCP opens the address for clients of VCCP. It does not open the address if another program uses the
+// address or if the configuration contains its port for another program, because all clients can also use an
+// address in local. It opens both addresses of localhost or none: if another program had one of them, clients
+// of that program could connect to Perch at the other.
 func (s *Set) openVCCP(c *config.Config) {
 	address, before := c.Skins.VCCP, len(s.Servers)
 	if address == "" {
@@ -180,7 +180,7 @@ func (s *Set) add(l net.Listener, key string) {
 	s.Servers = append(s.Servers, &Server{httpserver.LimitListener(l, s.log), server, key})
 }
 
-// Handle mounts routes on all addresses of a configuration key.
+// Handle mounts routes on all addresses of a configuration key. It does nothing if none is open.
 func (s *Set) Handle(key string, routes func(*gin.Engine)) error {
 	if !slices.ContainsFunc(s.Servers, func(server *Server) bool { return server.Key == key }) {
 		return nil
@@ -207,8 +207,8 @@ func Listen(key, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// Error turns err, an error of net.Listen, into an error that says what the owner can do. key is
-// the configuration key of the address.
+// Error turns err, an error of net.Listen, into an error with advice for the owner. key is the
+// configuration key of the address.
 func Error(address, key string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -244,8 +244,8 @@ func (s *Set) Serve() error {
 	return failure
 }
 
-// Timeouts of Stop. systemd lets the service stop for 20 seconds (TimeoutStopSec in
-// packaging/perch.service). The eight seconds that are left are for the parts that end after the
+// Timeouts of Stop. systemd gives the service 20 seconds to stop (TimeoutStopSec in
+// packaging/perch.service). The remaining eight seconds are for the parts that end after the
 // listeners.
 const (
 	downloadTimeout = 10 * time.Second // a robot may crash if its download is interrupted
@@ -380,7 +380,8 @@ func check(ctx context.Context, address net.Addr) error {
 	return errors.Join(err, response.Body.Close())
 }
 
-// listenSocket opens a Unix socket. It replaces a socket file that no program serves any more.
+// listenSocket opens a Unix socket for the owner and group of this process. It replaces a socket file that
+// no program serves any more.
 func listenSocket(path string) (net.Listener, error) {
 	if c, err := net.Dial("unix", path); err == nil {
 		_ = c.Close() // nothing was sent

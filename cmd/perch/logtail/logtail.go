@@ -29,8 +29,8 @@ const (
 
 // Log stores the latest lines of the log in JSON. Lines below the level info have a separate ring,
 // so that they cannot displace other lines. Values are formatted as slog.TextHandler formats
-// them, so a type that hides a secret there hides it here, too. Writers do not wait for readers: a
-// slow follower misses lines, and is given their number.
+// them, so a type that hides a secret from slog.TextHandler hides the secret from Log, too. Writers do
+// not wait for readers: a slow follower misses lines, and receives the number of missed lines.
 type Log struct {
 	run string // prefix of the line IDs; differs for each run of the program
 
@@ -116,8 +116,9 @@ func (h *handler) WithGroup(name string) slog.Handler {
 	return &derived
 }
 
-// append stores a record, and wakes the followers. It formats the record before it acquires the
-// lock, because the methods of a value may log as well.
+// append stores a record, and wakes the followers. It stores a record of more than 2*maxLine bytes without
+// attributes. It formats the record before it acquires the lock, because the methods of a value may log as
+// well.
 func (l *Log) append(h *handler, r slog.Record) {
 	b := h.line(r)
 	if len(b) > 2*maxLine {

@@ -16,7 +16,7 @@ import (
 	"perch/gateway/owner/admin"
 )
 
-// loggedLine is what a page is sent.
+// loggedLine is a decoded line.
 type loggedLine struct {
 	At    time.Time
 	Level string
@@ -33,7 +33,7 @@ func following(t *testing.T, l *Log, least slog.Level, after string) admin.LogFo
 	return f
 }
 
-// next returns the next line, or the zero line if there is none.
+// next returns the next line, or the zero line if the follower has read all lines.
 func next(t *testing.T, f admin.LogFollower) (line loggedLine, id string, missed int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -56,7 +56,7 @@ type nobody struct{}
 
 func (*nobody) MarshalText() ([]byte, error) { panic("nil") }
 
-// TestStoresWhatNextHandlerWrites: its lines, attributes and levels, and no more.
+// TestStoresWhatNextHandlerWrites: the log stores the lines, attributes and levels that the next handler writes.
 func TestStoresWhatNextHandlerWrites(t *testing.T) {
 	var out strings.Builder
 	l := New()
@@ -84,7 +84,8 @@ func TestStoresWhatNextHandlerWrites(t *testing.T) {
 	}
 }
 
-// TestLogIsBounded in lines, in bytes and in each line, and says what was missed.
+// TestLogIsBounded: the number of lines, their total size and the size of each line are limited. A follower
+// receives the number of lines that it has missed.
 func TestLogIsBounded(t *testing.T) {
 	l := New()
 	log := slog.New(l.Handler(slog.NewTextHandler(io.Discard, nil)))
@@ -121,8 +122,8 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
-// TestDebugLinesDisplaceNoOthers: they have room of their own, in the order in which they were
-// logged, and nobody who does not read them misses any.
+// TestDebugLinesDisplaceNoOthers: lines of the level debug do not displace other lines, and are read in the order in
+// which they were logged. Missed debug lines do not count for a follower of higher levels.
 func TestDebugLinesDisplaceNoOthers(t *testing.T) {
 	l := New()
 	log := slog.New(l.Handler(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug})))
@@ -161,8 +162,8 @@ func TestDebugLinesDisplaceNoOthers(t *testing.T) {
 	}
 }
 
-// TestFollowers: sixteen at most, each gets its levels as they come, from any
-// goroutine, and all end with the appliance.
+// TestFollowers: the number of followers is limited. Each follower receives the lines of its levels from any
+// goroutine, and Close of the log ends all followers.
 func TestFollowers(t *testing.T) {
 	l := New()
 	log := slog.New(l.Handler(slog.NewTextHandler(io.Discard, nil)))
@@ -200,7 +201,7 @@ func TestFollowers(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		var err error
-		for err == nil { // of other levels some may have been missed, and then there is more to read
+		for err == nil { // if the follower has missed lines of other levels, it has not read all lines of its level
 			_, _, _, err = all[1].Next(t.Context())
 		}
 		ended <- err

@@ -35,9 +35,9 @@ func Conditions(db *store.DB, data string, built time.Time) []health.Part {
 }
 
 // databaseCondition returns the condition of the database. Values that could not be stored, and
-// damage that was salvaged, do not make the part vital, because the appliance goes on working.
+// damage that was salvaged, do not make the part vital, because the appliance continues to work.
 // Salvaged damage is shown until the damaged file is removed. Everybody may read the condition, so it
-// contains no keys of records and no paths.
+// contains no keys of records and no paths of the data directory.
 func databaseCondition(db *store.DB, data string) health.Part {
 	readable, refused := db.Readable(), db.Refused()
 	fault := readable
@@ -100,7 +100,7 @@ func Gauges(db *store.DB, data string) []admin.Gauge {
 }
 
 // BuiltAt returns when this program was built: text, which the linker sets (RFC 3339), or the time
-// of the source's commit if text is empty.
+// of the source's commit if text is empty. If neither is known, it returns the beginning of 2026.
 func BuiltAt(text string) time.Time {
 	if text == "" {
 		if info, ok := debug.ReadBuildInfo(); ok { // takes milliseconds, so it is called only if text is empty
@@ -132,6 +132,7 @@ func CheckClock(now, built time.Time) error {
 		now.Format(time.DateTime), built.Format(time.DateOnly))
 }
 
+// clockCondition returns the condition of the clock.
 func clockCondition(now, built time.Time) health.Part {
 	return health.Of("clock", CheckClock(now, built), now.Format("2006-01-02 15:04 MST"))
 }

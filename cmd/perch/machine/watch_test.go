@@ -9,8 +9,7 @@ import (
 	"perch/must"
 )
 
-// TestTheClockIsSet: a jump is logged once, by how much, and a clock that is only
-// kept right is none.
+// TestTheClockIsSet: check returns each jump of the clock once. Small corrections of the clock are no jumps.
 func TestTheClockIsSet(t *testing.T) {
 	at := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	s, running := clockWatch{wall: at}, time.Duration(0)
@@ -26,7 +25,7 @@ func TestTheClockIsSet(t *testing.T) {
 	}
 }
 
-// TestAClockThatCannotBeRight is named with what to do about it.
+// TestAClockThatCannotBeRight: the error for a clock that shows a time before the build contains a remedy.
 func TestAClockThatCannotBeRight(t *testing.T) {
 	for _, c := range []struct {
 		built, now string
@@ -35,7 +34,7 @@ func TestAClockThatCannotBeRight(t *testing.T) {
 		{"", "2026-07-27T12:00:00Z", true},
 		{"", "1970-01-01T00:01:00Z", false},
 		{"", "2025-12-30T23:59:59Z", false},
-		{"2027-03-01T10:00:00Z", "2027-02-28T11:00:00Z", true}, // it was built elsewhere
+		{"2027-03-01T10:00:00Z", "2027-02-28T11:00:00Z", true}, // the build machine's clock may be a day ahead
 		{"2027-03-01T10:00:00Z", "2027-02-20T11:00:00Z", false},
 		{"2027-03-01T10:00:00Z", "2032-02-20T11:00:00Z", true},
 		{"no time", "2026-07-27T12:00:00Z", true},
@@ -50,7 +49,7 @@ func TestAClockThatCannotBeRight(t *testing.T) {
 	}
 }
 
-// TestConditions are what /ready says of a disk and a clock where something is wrong.
+// TestConditions checks the conditions of a disk to which nothing can be written and of a wrong clock.
 func TestConditions(t *testing.T) {
 	if p := diskCondition(t.TempDir(), errors.New("no space left on device")); p.OK || p.Vital ||
 		!strings.Contains(p.Note, "nothing can be stored: no space left") {

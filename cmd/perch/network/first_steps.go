@@ -19,7 +19,7 @@ type firstSteps struct {
 	name    string // base URL with the appliance's name; empty if the appliance has no name
 	numeric string // base URL with this machine's IP address; empty if others cannot reach this machine
 	page    string // URL of the page for a browser on this machine; empty if the page is off
-	link    string // URL that logs a browser on this machine in once; empty if others may read the text
+	link    string // URL that logs in a browser on this machine once; empty if others may read the text
 	program string // how this user runs another command: "sudo perch" for the packaged service
 	flags   string // flags with which other commands find the same appliance
 }
@@ -56,9 +56,9 @@ func (s firstSteps) String() string {
 // a conflict takes about a second.
 const nameTimeout = 5 * time.Second
 
-// PrintFirstSteps writes the first steps once the appliance's name is announced, or after
-// nameTimeout. flags are the flags with which other commands find the same appliance. link makes a URL that logs in a
-// browser on this machine once. It is nil if out is not a terminal, because others may read a log.
+// PrintFirstSteps writes the first steps when the appliance's name is announced, or after nameTimeout.
+// flags are the flags with which other commands find the same appliance. link returns a URL that logs in
+// a browser on this machine once. It is nil if out is not a terminal, because others may read a log.
 func (n *Network) PrintFirstSteps(ctx context.Context, out io.Writer, flags string, link func() string) {
 	wait, cancel := context.WithTimeout(ctx, nameTimeout)
 	defer cancel()
@@ -74,7 +74,7 @@ func (n *Network) PrintFirstSteps(ctx context.Context, out io.Writer, flags stri
 	switch {
 	case os.Getenv("STATE_DIRECTORY") != "": // set by systemd for the packaged service
 		s.program = "sudo perch"
-	case link != nil: // a person has started the program, who starts it again in the same way
+	case link != nil: // a person has started the program in a terminal, with this name
 		s.program = os.Args[0]
 	}
 	if addresses := slices.Concat(n.o.Local, n.o.Listen); n.o.Page && len(addresses) > 0 {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestWhatToDoNext: the address for the robot's set-up page, a page where there
-// is one, and the doctor, with sudo where the user needs it.
+// TestWhatToDoNext: the first steps contain the address for the robot's set-up page, the owner's page if it is
+// on, and the command of the doctor, with sudo if the user needs it.
 func TestWhatToDoNext(t *testing.T) {
 	for name, c := range map[string]struct {
 		n    firstSteps

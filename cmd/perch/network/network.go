@@ -23,7 +23,7 @@ type Options struct {
 	Name, ID, Version string
 	PublicURL         string   // base URL that the owner has configured; may be empty
 	MDNS              bool     // whether to announce the appliance
-	Interfaces        []string // names of the interfaces to use; empty for those of the home network
+	Interfaces        []string // names of the interfaces to use; empty for all except those of containers and virtual machines
 	Listen            []string // open addresses for robots and everybody on the network
 	Local             []string // open addresses for this machine
 	Wyoming           net.Addr // address of the Wyoming server; nil if it is off
@@ -76,8 +76,8 @@ func (n *Network) currentOffers() []mdns.Offer {
 	return n.offers()
 }
 
-// Instance returns the name under which services are announced, and the host to listen on for more of
-// them: the host of the first address in Listen that others can reach. announced is false if nothing is
+// Instance returns the name under which services are announced, and the host to listen on for further
+// services: the host of the first address in Listen that others can reach. announced is false if nothing is
 // announced.
 func (n *Network) Instance() (name, host string, announced bool) {
 	for _, address := range n.o.Listen {
@@ -97,7 +97,7 @@ func (n *Network) Browse(ctx context.Context, kind string) ([]mdns.Found, error)
 	return n.others(kind).All(ctx)
 }
 
-// reachablePort returns the port of an address, or 0 if it is a loopback address.
+// reachablePort returns the port of an address, or 0 if the address is invalid or a loopback address.
 func reachablePort(address string) int {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || at.Addr().IsLoopback() {
@@ -130,8 +130,8 @@ func (n *Network) Host() (host, taken string) {
 	return host, taken
 }
 
-// URL returns the base URL for browsers on the owner's network: the configured one, or one with the
-// appliance's name. It is empty if the appliance has no name on the network.
+// URL returns the base URL for robots and browsers on the owner's network: the configured one, or one with
+// the appliance's name. It is empty if the appliance is not announced and no URL is configured.
 func (n *Network) URL() string {
 	if n.o.PublicURL != "" {
 		return n.o.PublicURL
@@ -146,7 +146,8 @@ func (n *Network) URL() string {
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(n.port))
 }
 
-// URLs returns the base URLs at which others on the network reach the appliance, best first.
+// URLs returns the base URLs at which others on the network reach the appliance: the URL with the name, then
+// the one with an IP address.
 func (n *Network) URLs() []string {
 	return slices.DeleteFunc([]string{n.URL(), n.numericURL()}, func(url string) bool { return url == "" })
 }
@@ -206,8 +207,8 @@ func (n *Network) Condition() health.Part {
 	return nameCondition(n.announcer.Status())
 }
 
-// nameCondition returns the condition of an announced name. It is a failure if another machine uses
-// the configured name, because robots with that name then connect to the other machine.
+// nameCondition returns the condition of an announced name. The condition is a failure if another machine
+// uses the configured name, because robots that use this name then connect to the other machine.
 func nameCondition(s mdns.Status) health.Part {
 	part := health.Part{Name: "mdns"}
 	switch {
@@ -222,8 +223,8 @@ func nameCondition(s mdns.Status) health.Part {
 	return part.Saying(fmt.Sprintf("%s, answered by %s", s.Host, s.By))
 }
 
-// NameTaken returns a sentence that says which machine uses a name, and what the owner can do. rival
-// is the address of the machine, or invalid if it is unknown.
+// NameTaken returns a sentence about another machine that uses a name, with advice for the owner. rival is
+// the address of the machine, or invalid if the address is unknown.
 func NameTaken(name string, rival netip.Addr) string {
 	machine := "another machine"
 	if rival.IsValid() {

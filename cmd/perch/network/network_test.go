@@ -9,7 +9,7 @@ import (
 	"perch/gateway/mdns"
 )
 
-// TestInstance: further services are announced under the appliance's name, and are where the others are.
+// TestInstance: further services have the appliance's name, and the host of the first address that others can reach.
 func TestInstance(t *testing.T) {
 	for name, is := range map[string]struct {
 		o         Options
@@ -28,8 +28,8 @@ func TestInstance(t *testing.T) {
 	}
 }
 
-// TestANameThatAnotherMachineHas is no part that works: it says who has it, and
-// what to do.
+// TestANameThatAnotherMachineHas: if another machine uses the configured name, the condition is a failure whose
+// note contains the machine's address and advice.
 func TestANameThatAnotherMachineHas(t *testing.T) {
 	taken := mdns.Status{Host: "perch-2.local", Wanted: "perch.local", By: mdns.ByPerch, Rival: netip.MustParseAddr("192.168.1.7")}
 	part := nameCondition(taken)

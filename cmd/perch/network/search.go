@@ -29,7 +29,7 @@ type search struct {
 	browse   func(ctx context.Context, kind string) ([]mdns.Found, error)
 	networks func() []netip.Prefix // returns this machine's networks
 	http     *http.Client
-	// jobs asks a Wyoming server what it can do.
+	// jobs reports whether a Wyoming server can recognize and synthesize speech.
 	jobs func(ctx context.Context, url string) (hears, speaks bool)
 	log  *slog.Logger
 }
@@ -40,7 +40,7 @@ const (
 	ollamaURL  = "http://127.0.0.1:" + ollamaPort
 )
 
-// Limits of a search. The caller allows about four seconds: after browseTimeout there is time left to
+// Limits of a search. The caller allows about four seconds, so that after browseTimeout there is time to
 // request the models of the servers that were found.
 const (
 	browseTimeout = 2500 * time.Millisecond
@@ -73,8 +73,7 @@ func (n *Network) others(kind string) mdns.Search {
 	return mdns.Search{Type: kind, Except: n.self(), Interfaces: n.o.Interfaces}
 }
 
-// run browses for announced servers, and asks this machine and each machine that it finds for an
-// Ollama.
+// run searches for announced servers, and for an Ollama on this machine and on each machine that it finds.
 func (s search) run(ctx context.Context) admin.Found {
 	found := admin.Found{Wyoming: []admin.FoundServer{}, Ollama: []admin.FoundModels{}, HomeAssistant: []admin.FoundServer{}}
 	var requests, browsing sync.WaitGroup
@@ -205,7 +204,7 @@ func (s search) models(ctx context.Context, base string) []admin.FoundModels {
 	return []admin.FoundModels{found}
 }
 
-// wyomingJobs asks a Wyoming server whether it can recognize and synthesize speech.
+// wyomingJobs implements search.jobs. It returns false for a server that does not respond.
 func wyomingJobs(ctx context.Context, url string) (hears, speaks bool) {
 	server, err := wyoming.New(wyoming.Options{Address: url, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

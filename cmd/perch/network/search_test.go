@@ -33,12 +33,12 @@ func tags(text string) http.HandlerFunc {
 	}
 }
 
-// announces is a search that finds the same each time.
+// announces returns a function for search.browse that always finds the same servers.
 func announces(of map[string][]mdns.Found, err error) func(context.Context, string) ([]mdns.Found, error) {
 	return func(_ context.Context, kind string) ([]mdns.Found, error) { return of[kind], err }
 }
 
-// server is one that announces itself at an address.
+// server returns a server that announces itself at an address, with the keys and values txt.
 func server(name, address string, txt ...string) mdns.Found {
 	at := netip.MustParseAddrPort(address)
 	f := mdns.Found{Instance: name, Port: int(at.Port()), Addrs: []netip.Addr{at.Addr()}, TXT: map[string]string{}}
@@ -48,7 +48,8 @@ func server(name, address string, txt ...string) mdns.Found {
 	return f
 }
 
-// testSearch reaches servers, by their addresses, over pipes, so that it runs in virtual time.
+// testSearch returns a search that reaches servers, which are given by their addresses, over pipes, so that the
+// test runs in virtual time. asked returns the addresses to which the search has connected.
 func testSearch(t *testing.T, servers map[string]http.HandlerFunc, browse func(context.Context, string) ([]mdns.Found, error)) (
 	f search, asked func() []string) {
 	var mu sync.Mutex
@@ -76,8 +77,8 @@ func testSearch(t *testing.T, servers map[string]http.HandlerFunc, browse func(c
 		log: slog.New(slog.DiscardHandler)}, asked
 }
 
-// TestFound: what announces itself, and models on this machine and on those found, which
-// hostile names and addresses cannot turn into anything else.
+// TestFound: a search finds announced servers, and models on this machine and on the machines that were found.
+// Hostile names and addresses are left out or made safe.
 func TestFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const port = ":" + ollamaPort
@@ -119,8 +120,8 @@ func TestFound(t *testing.T) {
 	})
 }
 
-// TestWhereHomeAssistantIs: the first steps ask for its token at an address of this
-// network that was announced, and at no other that the announcement names.
+// TestWhereHomeAssistantIs: the URL of a Home Assistant has an announced address in this machine's networks, and
+// no other host that the announcement contains.
 func TestWhereHomeAssistantIs(t *testing.T) {
 	networks := []netip.Prefix{netip.MustParsePrefix("192.168.1.7/24"), netip.MustParsePrefix("fd00::7/64")}
 	for _, c := range []struct {
@@ -163,8 +164,8 @@ func TestWhereHomeAssistantIs(t *testing.T) {
 	}
 }
 
-// TestNothingFound: none is lists without anything, and a server that hangs, one that
-// never ends, and a network that cannot be searched cost no more than the time there is.
+// TestNothingFound: a search that finds nothing returns empty lists. A server that hangs or sends an endless
+// response, and a network that cannot be searched, do not exceed the time limit.
 func TestNothingFound(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"hangs": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
@@ -197,7 +198,7 @@ func TestNothingFound(t *testing.T) {
 	}
 }
 
-// TestWyomingJobs: a server says what it can do, and one that is not there says nothing.
+// TestWyomingJobs: wyomingJobs returns the abilities of a server, and none for a server that does not respond.
 func TestWyomingJobs(t *testing.T) {
 	l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var serving sync.WaitGroup

@@ -17,8 +17,8 @@ import (
 	"perch/language"
 )
 
-// Naming makes each robot that is adopted while Run runs ask once for a name, unless it has one: pauseBeforeName after the
-// adoption if it is connected, otherwise pauseBeforeName after its next turn.
+// Naming makes each robot without a name that is adopted while Run runs ask once for a name. The robot asks pauseBeforeName
+// after its adoption if it can be reached, and otherwise pauseBeforeName after its next turn.
 type Naming struct {
 	Robots    OwnerRegistry
 	Server    *robot.Server
@@ -41,7 +41,7 @@ type openQuestion struct {
 	asked    bool   // the robot has begun to ask
 }
 
-// nameless maps each robot that has not asked to the time when it will ask; the zero time means not planned.
+// nameless maps each robot that has not asked yet to the time when it will ask; the zero time means after its next turn.
 type nameless map[device.ID]time.Time
 
 // Run handles the events of reader until ctx ends or the bus is closed.
@@ -76,7 +76,7 @@ func (n Naming) Run(ctx context.Context, reader *event.Reader) {
 	}
 }
 
-// next returns a channel that receives when the first robot is due, or nil if no robot is planned.
+// next returns a channel that receives at the earliest time in w, or nil if all times are zero.
 func (w nameless) next() <-chan time.Time {
 	var first time.Time
 	for _, due := range w {
@@ -127,8 +127,8 @@ func (n Naming) handleEvent(waiting nameless, open map[device.ID]*openQuestion, 
 	}
 }
 
-// ask makes a robot ask for its name, and stores the answer. asking is the question's context; handleEvent cancels it. A
-// reply that is no name is handled like any other text.
+// ask makes a robot ask for its name, and stores the answer. asking is the question's context, which handleEvent may
+// cancel. An answer that is neither a name nor yes or no is handled like any other text.
 func (n Naming) ask(ctx, asking context.Context, id device.ID, proposal string) {
 	r, err := n.Robots.Get(id)
 	speech := n.Character(id).Speech
@@ -141,7 +141,7 @@ func (n Naming) ask(ctx, asking context.Context, id device.ID, proposal string) 
 		n.Log.Debug("a robot could not ask for its name", "robot", id, "err", err)
 		return
 	}
-	name := proposal // for a touch, or a yes on the page
+	name := proposal // accepted by a touch, or by a yes on the page
 	switch a.Outcome {
 	case agent.AnswerTouch, agent.AnswerAllowed:
 	case agent.AnswerDenied:
@@ -194,7 +194,7 @@ func (n Naming) propose(id device.ID, open map[device.ID]*openQuestion) string {
 	return names[0]
 }
 
-// nameIn returns the name in an answer such as "your name is Momo", or "" if it contains no valid
+// nameIn returns the name in an answer such as "your name is Momo", or "" if the answer contains no valid
 // name.
 func nameIn(answer string, words *language.Words) string {
 	trim := func(s string) string {

@@ -9,7 +9,7 @@ import (
 	"perch/language"
 )
 
-// TestNameIn: a name is found in what people say around it, and a longer text is none.
+// TestNameIn: nameIn finds a name in the usual answers, and no name in a longer text.
 func TestNameIn(t *testing.T) {
 	for _, c := range []struct{ tag, answer, want string }{
 		{"en", "Momo.", "Momo"},
@@ -30,7 +30,7 @@ func TestNameIn(t *testing.T) {
 	}
 }
 
-// TestNamelessAskInAPause: a robot asks once a turn has ended and nobody goes on, and one that is named does not.
+// TestNamelessAskInAPause: a robot asks after a turn if nobody continues to speak. A robot that was renamed does not ask.
 func TestNamelessAskInAPause(t *testing.T) {
 	const id = device.ID("a0b1c2d3e4f5")
 	heard, ended, cancelled := event.Heard{Text: "x"}, event.TurnEnded{End: event.EndDone}, event.TurnEnded{End: event.EndCancelled}
@@ -54,7 +54,7 @@ func TestNamelessAskInAPause(t *testing.T) {
 			t.Errorf("%s: it asks: %v, want %v", name, asks, c.want)
 		}
 	}
-	for asked, want := range map[bool]bool{false: true, true: false} { // a question that has not begun waits for the next pause
+	for asked, want := range map[bool]bool{false: true, true: false} { // a question that was not spoken yet is postponed
 		waiting, ended := nameless{}, false
 		open := map[device.ID]*openQuestion{id: {end: func() { ended = true }, asked: asked}}
 		for _, e := range []event.Event{heard, event.TurnEnded{End: event.EndDone}} {

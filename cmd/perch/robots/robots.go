@@ -27,7 +27,7 @@ import (
 // because another robot may check in with the same MAC address.
 type OwnerRegistry struct {
 	*device.Registry
-	Days *daily.Sums // what robots do, by the day
+	Days *daily.Sums // daily sums of what robots do
 	o    Options
 }
 
@@ -40,7 +40,7 @@ type Options struct {
 	Memory   *agent.Memory
 	Bus      *event.Bus
 	DB       *store.DB
-	Zone     *time.Location            // the household's time zone
+	Zone     *time.Location            // the configured time zone
 	Check    func(device.Change) error // returns an error for settings that the engines do not support
 }
 
@@ -56,7 +56,7 @@ func NewOwnerRegistry(o Options) OwnerRegistry {
 // Configure changes the settings of a robot, after Options.Check has accepted them.
 func (r OwnerRegistry) Configure(id device.ID, c device.Change) (device.Robot, error) {
 	if c.Persona != nil && strings.TrimSpace(*c.Persona) == agent.DefaultCharacter {
-		c.Persona = new("") // a robot without a character has the household's character
+		c.Persona = new("") // a robot without a character has the default character
 	}
 	if err := r.o.Check(c); err != nil {
 		return device.Robot{}, err
@@ -64,7 +64,7 @@ func (r OwnerRegistry) Configure(id device.ID, c device.Change) (device.Robot, e
 	return r.configure(id, func() (device.Robot, error) { return r.Registry.Configure(id, c) })
 }
 
-// Nickname calls Registry.Nickname.
+// Nickname calls Registry.Nickname, and publishes the change.
 func (r OwnerRegistry) Nickname(id device.ID, name string) error {
 	_, err := r.configure(id, func() (device.Robot, error) { return r.Registry.Nickname(id, name) })
 	return err
@@ -127,8 +127,8 @@ func (r OwnerRegistry) adopt(adoptRobot func() (device.Robot, error)) (device.Ro
 // hangUpTimeout is how long the closing of a session may take.
 const hangUpTimeout = 5 * time.Second
 
-// CheckIn calls Registry.CheckIn. It deletes the conversations of strangers that the registry has
-// removed to make room.
+// CheckIn calls Registry.CheckIn. It deletes the memories and conversations of strangers that the registry
+// has removed during the check-in.
 func (r OwnerRegistry) CheckIn(c device.CheckIn, now time.Time) (device.Robot, device.Admission) {
 	robot, a := r.Registry.CheckIn(c, now)
 	for _, id := range a.Gone {
@@ -164,8 +164,8 @@ func (r OwnerRegistry) ForgetStrangers() ([]device.ID, error) {
 	return ids, err
 }
 
-// deleteData deletes what a robot that was removed from the registry has sensed, and its
-// conversations.
+// deleteData deletes what a robot has sensed, its conversations and, if it was a stranger, its memory. It
+// publishes event.RobotForgotten.
 func (r OwnerRegistry) deleteData(id device.ID) error {
 	r.o.Senses.Forget(id)
 	r.o.Memory.Dismiss(id)
@@ -173,8 +173,8 @@ func (r OwnerRegistry) deleteData(id device.ID) error {
 	return r.o.Mind.Forget(string(id))
 }
 
-// Control gives other programs access to the server that robots connect to. After a program has
-// moved a robot's head, behaviours do not move it for a while.
+// Control gives other programs access to the server to which robots connect. After a program has moved a
+// robot's head, behaviours do not move the head for a while.
 type Control struct {
 	*robot.Server
 	Behaviours *perception.Behaviours
@@ -186,7 +186,7 @@ func (c Control) Call(ctx context.Context, id device.ID, tool string, arguments 
 	return c.Server.Call(ctx, id, tool, arguments)
 }
 
-// RuleActions carries out the actions of the owner's rules, except calls of a robot's tools.
+// RuleActions carries out the emotions, MQTT messages and notifications of the owner's rules.
 type RuleActions struct {
 	Registry *device.Registry
 	Server   *robot.Server

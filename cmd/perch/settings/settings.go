@@ -38,7 +38,7 @@ func New(o *config.Overlay, running *config.Config, a config.Applier, log *slog.
 	return &Settings{o, log}
 }
 
-// Read returns the configuration's keys and the text of the owner's file, without secrets.
+// Read returns the configuration as a config.Shown, without secrets.
 func (s *Settings) Read() (any, error) {
 	shown, err := s.Overlay.Read()
 	for i, key := range shown.Keys {
@@ -47,20 +47,20 @@ func (s *Settings) Read() (any, error) {
 	return shown, fault(err)
 }
 
-// Check returns the faults and warnings that the configuration would have with text as the owner's file.
+// Check returns the faults and warnings that the configuration would have if text replaced the owner's file.
 func (s *Settings) Check(text string) (any, error) {
 	checked, err := s.Overlay.Check(text)
 	return checked, fault(err)
 }
 
-// CheckChange returns the faults and warnings that a change would cause, without making it.
+// CheckChange returns the faults and warnings that a change would cause. It changes nothing.
 func (s *Settings) CheckChange(values map[string]any) (any, error) {
 	checked, err := s.Overlay.CheckChange(values)
 	return checked, fault(err)
 }
 
-// Change sets the values of keys: all of them or, after an error, none. It returns all keys that
-// now wait for a restart, also those of earlier changes.
+// Change sets the values of keys: all of them or, after an error, none. It returns a config.Changes with all
+// keys that take effect after a restart, including those of earlier changes.
 func (s *Settings) Change(values map[string]any) (any, error) {
 	changes, faults, err := s.Overlay.Change(values)
 	if err == nil && len(faults) > 0 {
@@ -131,8 +131,8 @@ func needsRestart(key string) bool {
 }
 
 // Merge returns the running configuration with the values of next in all keys that take effect without a
-// restart. Of the keys whose values differ, changed lists the ones that take effect at once, and restart
-// lists all others.
+// restart. changed lists the keys that differ and take effect at once; restart lists the other keys that
+// differ.
 func Merge(running, next *config.Config) (merged *config.Config, changed, restart []string) {
 	c := *running
 	changed, restart = merge(reflect.ValueOf(&c).Elem(), reflect.ValueOf(next).Elem(), "")

@@ -40,8 +40,8 @@ func (m Manager) report(state string) {
 }
 
 // Watchdog calls alive until ctx ends, and notifies the watchdog of the service manager each time that
-// alive returns nil. It calls alive every third of the watchdog's interval, and gives it up to two thirds
-// of the interval to return: on a slow machine, a late answer still reaches the service manager in time.
+// alive returns nil. It calls alive every third of the watchdog's interval. The context of alive ends after
+// two thirds of the interval: on a slow machine, a late result still reaches the service manager in time.
 func (m Manager) Watchdog(ctx context.Context, alive func(context.Context) error) {
 	interval, err := daemon.SdWatchdogEnabled(false)
 	if err != nil || interval <= 0 {
@@ -69,9 +69,9 @@ func (m Manager) Watchdog(ctx context.Context, alive func(context.Context) error
 	}
 }
 
-// Await calls f and waits until f returns. If ctx ends first, the result is an error that says that
-// name hangs. The goroutine of f then remains until f returns; if f never returns, the service manager
-// ends the program after a few missed notifications.
+// Await calls f and waits until f returns. If ctx ends first, Await returns an error that contains name. The
+// goroutine of f then remains until f returns. The function alive of Watchdog uses Await to detect a part that
+// hangs.
 func Await(ctx context.Context, name string, f func()) error {
 	done := make(chan struct{})
 	go func() { f(); close(done) }()

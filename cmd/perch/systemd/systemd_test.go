@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// What is alive is fed in time, what hangs or fails is not, and is fed again
-// once it goes on.
+// TestTheWatchdog: Watchdog notifies the service manager when alive returns nil, and not when alive hangs or
+// returns an error.
 func TestTheWatchdog(t *testing.T) {
 	t.Setenv("WATCHDOG_USEC", "60000000")
 	synctest.Test(t, func(t *testing.T) {

@@ -65,7 +65,7 @@ type Options struct {
 	Loudness   *voice.Loudness // loudness of all speech
 	Engines    *engines.Set
 	Speech     voice.Options // language and voice for robots without settings
-	// Quiet reports whether now is within the household's quiet hours.
+	// Quiet reports whether now is within the configured quiet hours.
 	Quiet func(now time.Time) bool
 	// SkinsToken returns an error unless token is the skins' key.
 	SkinsToken func(remote, token string) error
@@ -173,7 +173,7 @@ func (v *Viewers) Parts(l *listener.Set) []parts.Part {
 		{Run: parts.Infallible(v.hooks.Run)},
 		{Run: parts.Infallible(func(ctx context.Context) { v.actions.Run(ctx, v.o.Bus.ReadFrom(1)) })},
 		{Run: parts.Infallible(v.character.Run)},
-		{Run: parts.Infallible(v.vccp.Run), End: v.vccp.Close}, // its streams do not end by themselves
+		{Run: parts.Infallible(v.vccp.Run), End: v.vccp.Close}, // streams of clients end only when the server is closed
 	}
 }
 
@@ -212,8 +212,8 @@ func (v *Viewers) Connections() admin.Connections {
 	return c
 }
 
-// avatarOptions adds the values of a configuration and its engines to the options of the server for
-// avatar programs.
+// avatarOptions returns o with the values of a configuration and its engines, for the server for avatar
+// programs.
 func avatarOptions(o llmvtuber.Options, c *config.Config, e *engines.Set, speech voice.Options) (llmvtuber.Options, error) {
 	o.Name, o.Speech, o.Hold = c.Persona.Name, speech, e.Acquire
 	if file := c.Skins.Model; file != "" {
