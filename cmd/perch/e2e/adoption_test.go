@@ -10,8 +10,8 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// TestAdoption: a robot that is new here waits, is listed, is let in by the
-// code it shows or by its id, and goes on without a restart.
+// TestAdoption: a new robot waits and is listed. Its owner can adopt it by the code that it shows or by its
+// ID, without restarting it.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	for way, by := range map[string]func(w simrobot.AwaitsAdoption) string{
@@ -46,9 +46,9 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
-// TestAdoptingOneOfTwoClients: the MAC that two clients have claimed adopts none of them,
-// an hour after the robot was last here; both are shown, neither as the robot, and
-// the owner names one.
+// TestAdoptingOneOfTwoClients: adoption by a MAC address that two clients use fails, even an hour after the
+// robot was last seen. The list shows both clients, neither as the robot, and the owner can adopt one by its
+// Client-Id.
 func TestAdoptingOneOfTwoClients(t *testing.T) {
 	for _, adoption := range []string{"open", "code"} {
 		t.Run(adoption, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestAdoptingOneOfTwoClients(t *testing.T) {
 			h.command("robot adopt a0b1c2d3e4f5", 1, refused...)
 			h.Stop()
 			h = open(t, c, data)
-			h.Robots.Welcome(time.Now().Add(time.Hour)) // also in the first hour
+			h.Robots.Welcome(time.Now().Add(time.Hour)) // the same during the first hour of the appliance
 			h.command("robot adopt A0:B1:C2:D3:E4:F5", 1, refused...)
 			h.command("robot adopt a0b1c2d3e4f5 --client neither", 1, "no client with this Client-Id or address")
 			h.command("robot adopt a0b1c2d3e4f5 --client the-robot", 0, "is adopted")

@@ -35,8 +35,8 @@ import (
 	"perch/waittest"
 )
 
-// app runs the program as the Supervisor does. options are those of Home Assistant's app; the
-// broker's port and the ingress are where a test has them.
+// app runs the program as the Supervisor does. options are those of Home Assistant's app; app adds a free
+// address for the ingress, and returns it.
 func app(t *testing.T, s *supervisortest.Supervisor, data string, options map[string]any) (p *process, ingress string) {
 	t.Helper()
 	ingress = appliancetest.FreeAddress(t)
@@ -57,7 +57,7 @@ type partOf struct {
 	OK         bool
 }
 
-// eventually waits for a part to be as it should.
+// eventually waits until is returns true for the condition of the part called name.
 func (p *process) eventually(name string, is func(partOf) bool) {
 	p.t.Helper()
 	var last partOf
@@ -75,7 +75,8 @@ func (p *process) eventually(name string, is func(partOf) bool) {
 	}
 }
 
-// core is Home Assistant behind the Supervisor: its conversation, over both of its interfaces.
+// core simulates the Home Assistant behind the Supervisor: its conversation API over REST and WebSocket, and
+// its list of users.
 func core(t *testing.T, s *supervisortest.Supervisor) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/api/conversation/process" {
@@ -92,7 +93,7 @@ func core(t *testing.T, s *supervisortest.Supervisor) http.Handler {
 			return
 		}
 		defer c.Drop()
-		say := func(format string, args ...any) { _ = c.SendText(fmt.Appendf(nil, format, args...)) } // the other side may have left
+		say := func(format string, args ...any) { _ = c.SendText(fmt.Appendf(nil, format, args...)) } // fails if the client has disconnected
 		say(`{"type":"auth_required","ha_version":"2026.11.0"}`)
 		for {
 			_, data, err := c.Receive()
@@ -128,10 +129,10 @@ func core(t *testing.T, s *supervisortest.Supervisor) http.Handler {
 	})
 }
 
-// TestAnAppOfHomeAssistant: started by the Supervisor, the program needs no configuration. It
-// is Home Assistant's broker where there is none, says so to Home Assistant, and has its language
-// model; its page is Home Assistant's. Once there is a broker it uses that, and takes back what
-// it is no more.
+// TestAnAppOfHomeAssistant: a program that the Supervisor has started needs no configuration. If Home
+// Assistant has no broker, the program announces its own to Home Assistant. It uses Home Assistant's
+// conversation agent, and serves its page to Home Assistant. When Home Assistant has a broker, the program
+// uses this broker and withdraws the announcements.
 func TestAnAppOfHomeAssistant(t *testing.T) {
 	t.Parallel()
 	s := supervisortest.New(t)
@@ -195,8 +196,8 @@ func TestAnAppOfHomeAssistant(t *testing.T) {
 	}
 }
 
-// seesIngress looks at the page as a browser does that shows it in Home Assistant, and as
-// others do who would like to.
+// seesIngress requests the page through Home Assistant's ingress, as a browser does, and checks that requests
+// of other pages, machines and users are refused.
 func (p *process) seesIngress(t *testing.T, at string) {
 	t.Helper()
 	ha := httptest.NewServer(supervisortest.Ingress{App: at, User: supervisortest.User{ID: "1f", Name: "ada", DisplayName: "Ada Lovelace"},
@@ -219,7 +220,7 @@ func (p *process) seesIngress(t *testing.T, at string) {
 	if status, _ := get(http.MethodGet, below+"/", ""); status != http.StatusUnauthorized {
 		t.Errorf("Home Assistant lets in anybody: %d", status)
 	}
-	// A page of another port of Home Assistant's machine has its cookie, too.
+	// Browsers send Home Assistant's cookie also for pages from another port of its machine.
 	other := "http://127.0.0.1:8123"
 	for name, header := range map[string][]string{
 		"a tag":          {"Cookie", "ingress_session=session"},
@@ -254,7 +255,7 @@ func (p *process) seesIngress(t *testing.T, at string) {
 	}
 	ws.Drop()
 
-	// Nobody else, whatever he says of himself.
+	// Other clients are refused, even if they send the headers of the proxy.
 	claims := append([]string{"X-Ingress-Path", supervisortest.IngressPath, "X-Remote-User-Id", "1f", "X-Forwarded-For", "127.0.0.1"}, in...)
 	if status, text := get(http.MethodGet, "http://"+at+"/api/v1/status", ""); status != http.StatusForbidden {
 		t.Errorf("the proxy's address without its header: %d %s", status, text)
@@ -277,8 +278,8 @@ func (p *process) seesIngress(t *testing.T, at string) {
 	}
 }
 
-// TestOnlyAdministratorsComeThroughIngress: Home Assistant opens an ingress session for every
-// user who is logged in, whatever panel_admin hides.
+// TestOnlyAdministratorsComeThroughIngress: Home Assistant opens an ingress session for every user who is logged
+// in, even if panel_admin hides the page. Perch refuses users who are not administrators.
 func TestOnlyAdministratorsComeThroughIngress(t *testing.T) {
 	t.Parallel()
 	s := supervisortest.New(t)
@@ -333,7 +334,8 @@ func TestOnlyAdministratorsComeThroughIngress(t *testing.T) {
 	}
 }
 
-// TestAnAppWithABadSupervisor: it starts all the same, says what is missing, and tries again.
+// TestAnAppWithABadSupervisor: if the Supervisor fails, the app starts nevertheless, reports the failure, and
+// tries again.
 func TestAnAppWithABadSupervisor(t *testing.T) {
 	t.Parallel()
 	s := supervisortest.New(t)
@@ -353,7 +355,7 @@ func TestAnAppWithABadSupervisor(t *testing.T) {
 	p.stop()
 }
 
-// TestOptionsOfTheApp: they are keys of the configuration, and faults name them.
+// TestOptionsOfTheApp: the options of the app are keys of the configuration, and their faults name the options.
 func TestOptionsOfTheApp(t *testing.T) {
 	data := t.TempDir()
 	t.Setenv("SUPERVISOR_TOKEN", supervisortest.Token)
@@ -372,12 +374,12 @@ func TestOptionsOfTheApp(t *testing.T) {
 	check(`{"log": "debug"}`, exitUsage, "options.json:1: log: ")
 	check(`nonsense: [`, exitUsage, "options.json")
 	must.Succeed(t, os.Unsetenv("SUPERVISOR_TOKEN"))
-	check(`{"brokr": 1}`, exitDone) // it is no app's
+	check(`{"brokr": 1}`, exitDone) // without a Supervisor the file is not read
 	bare(t, "check-config "+appliancetest.WriteConfig(t, "mqtt: {broker: supervisor}"), exitUsage, ":1: mqtt.broker: there is no Supervisor, because")
 }
 
-// TestABackupOfTheApp: Home Assistant copies the data directory without the database in use,
-// after a command of the app's config.yaml, and puts that copy back.
+// TestABackupOfTheApp: Home Assistant runs a command in the app's config.yaml that writes a backup, then copies
+// the data directory without the database. When it restores this copy, the program restores the backup.
 func TestABackupOfTheApp(t *testing.T) {
 	t.Parallel()
 	s := supervisortest.New(t)
@@ -402,7 +404,7 @@ func TestABackupOfTheApp(t *testing.T) {
 		must.Succeed(t, err)
 	}
 	p.stop()
-	for range 2 { // the copy is used once
+	for range 2 { // only the first start restores the backup
 		p, _ = app(t, s, back, without)
 		if is := id(p); is != was {
 			t.Errorf("what was restored is the appliance %s, not %s", is, was)
@@ -414,14 +416,14 @@ func TestABackupOfTheApp(t *testing.T) {
 	}
 }
 
-// appFolder is the repository of the app of Home Assistant.
+// appFolder is the folder with the sources of the Home Assistant app.
 const appFolder = "../../../packaging/homeassistant"
 
-// checkedApp checks an app by the rules of the Supervisor, and returns what it makes of
-// options.
+// checkedApp checks an app by the rules of the Supervisor, and returns the options that the Supervisor would
+// write for the program.
 func checkedApp(t *testing.T, folder, options string) (made string, err error) {
 	t.Helper()
-	const python = "/usr/bin/python3" // which has the packages of Debian
+	const python = "/usr/bin/python3" // Debian's Python, which can import Debian's packages
 	if out, err := exec.CommandContext(t.Context(), python, "-c", "import voluptuous, yaml").CombinedOutput(); err != nil {
 		t.Skipf("packaging/deps.sh app installs what the app is tested with: %s", out)
 	}
@@ -436,8 +438,8 @@ func checkedApp(t *testing.T, folder, options string) (made string, err error) {
 	return string(out), err
 }
 
-// TestTheAppsOptionsAreKeys: what Home Assistant lets its owner set is in the configuration
-// by the same name, and is read as the Supervisor hands it over.
+// TestTheAppsOptionsAreKeys: each option in the app's config.yaml is a key of the configuration, and the program
+// can read the options that the Supervisor writes.
 func TestTheAppsOptionsAreKeys(t *testing.T) {
 	if made, err := checkedApp(t, appFolder, "{}"); err != nil || strings.Contains(made, "null") {
 		t.Fatalf("%v %s", err, made)
@@ -475,7 +477,7 @@ func TestTheAppsOptionsAreKeys(t *testing.T) {
 	if _, port, _ := net.SplitHostPort(c.Web.IngressListen); port != fmt.Sprint(app.IngressPort) {
 		t.Errorf("the ingress is at %s, and Home Assistant comes to port %d", c.Web.IngressListen, app.IngressPort)
 	}
-	if app.BackupPre != "perch backup --force /data/app-backup.tar" { // as TestABackupOfTheApp runs it
+	if app.BackupPre != "perch backup --force /data/app-backup.tar" { // the command that TestABackupOfTheApp runs
 		t.Errorf("before a backup %q is run", app.BackupPre)
 	}
 	for _, wrong := range []string{`{"adoption": "maybe"}`, `{"robots": {"greeting": "perhaps"}}`, `{"mqtt": 7}`, `{"name": "My House"}`} {
@@ -485,7 +487,8 @@ func TestTheAppsOptionsAreKeys(t *testing.T) {
 	}
 }
 
-// optionKeys are the paths of a schema, or of options, sorted.
+// optionKeys returns the sorted paths of the keys in a schema or in options. at is the path of the section, with a
+// dot.
 func optionKeys(section map[string]any, at string) (all []string) {
 	for key, v := range section {
 		if below, is := v.(map[string]any); is {
@@ -498,8 +501,8 @@ func optionKeys(section map[string]any, at string) (all []string) {
 	return all
 }
 
-// TestMakeApp: what make app leaves is an app, with a version that an image can have, its
-// drawings are those of draw.py, and it is packed alike each time.
+// TestMakeApp: make app builds a valid app whose version is also a valid tag of a container image, whose pictures
+// are those of draw.py, and whose archive is reproducible.
 func TestMakeApp(t *testing.T) {
 	dist, again := t.TempDir(), t.TempDir()
 	build := func(out string, env ...string) string {
@@ -530,7 +533,7 @@ func TestMakeApp(t *testing.T) {
 			t.Errorf("config.yaml has no %q: %s", want, text)
 		}
 	}
-	build(again) // the version of the packages and of the container's tag, in any state of the repository
+	build(again) // the version comes from the repository, as for the packages and the container's tag
 	version := regexp.MustCompile(`(?m)^version: "(0-\d{14}\.g[0-9a-f]+|[\d.]+(-\d+\.g[0-9a-f]+)?)"$`)
 	if text := must.Value(os.ReadFile(filepath.Join(again, "perch-home-assistant/perch/config.yaml")))(t); !version.Match(text) {
 		t.Errorf("config.yaml has another version than the container: %s", text)

@@ -40,8 +40,8 @@ func (h *running) remember(body string) {
 	must.Value(h.Memory.Remember(agent.Entry{Name: body, Body: body}, time.Now()))(h.T)
 }
 
-// TestBackupAndRestore is the whole way: a backup while the appliance runs, what
-// happens afterwards, and the restore after which all of that never was.
+// TestBackupAndRestore makes a backup of a running appliance, changes the data, and restores the backup: the
+// changes are undone.
 func TestBackupAndRestore(t *testing.T) {
 	data, file := t.TempDir(), filepath.Join(t.TempDir(), "perch.tar")
 	c := appliancetest.Config()
@@ -98,7 +98,8 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 }
 
-// TestBackupWithoutAnAppliance reads the data directory, and changes nothing.
+// TestBackupWithoutAnAppliance: a backup without a running appliance reads the data directory and does not
+// change it. The backup can be restored into another directory.
 func TestBackupWithoutAnAppliance(t *testing.T) {
 	data, out := t.TempDir(), t.TempDir()
 	h := open(t, appliancetest.Config(), data)
@@ -155,7 +156,7 @@ func TestBackupWithoutAnAppliance(t *testing.T) {
 	}
 }
 
-// killed leaves a socket behind, as a program does that was killed.
+// killed creates the file of a socket that no program serves, as a killed program leaves it.
 func killed(t *testing.T, path string) {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
@@ -163,10 +164,10 @@ func killed(t *testing.T, path string) {
 		err = errors.Join(syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}), syscall.Close(fd))
 	}
 	must.Succeed(t, err)
-	t.Cleanup(func() { _ = os.Remove(path) }) // who listens there removes it first
+	t.Cleanup(func() { _ = os.Remove(path) }) // a program that listens on this path has removed the file
 }
 
-// TestABackupNeedsTheDatabaseForItself: a database that is in use is nobody else's.
+// TestABackupNeedsTheDatabaseForItself: backup and restore fail if another program uses the database.
 func TestABackupNeedsTheDatabaseForItself(t *testing.T) {
 	data, file := t.TempDir(), filepath.Join(t.TempDir(), "b.tar")
 	db := must.Value(store.Open(archive.DatabasePath(data), store.Options{}))(t)
@@ -185,8 +186,8 @@ func TestABackupNeedsTheDatabaseForItself(t *testing.T) {
 	}
 }
 
-// TestRestoreWhileItRuns: staged, told, and applied by the next start; one that
-// is refused is answered, however much of it is under way.
+// TestRestoreWhileItRuns: a restore into a running appliance is staged, and applied by the next start. An invalid
+// backup is refused with an error, even if the client is still sending.
 func TestRestoreWhileItRuns(t *testing.T) {
 	data, out := t.TempDir(), t.TempDir()
 	h := open(t, appliancetest.Config(), data)

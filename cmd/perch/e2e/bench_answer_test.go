@@ -22,8 +22,8 @@ import (
 	"perch/waittest"
 )
 
-// answers are the times from the end of each utterance, which is the robot's
-// listen stop, to the first packet of its answer.
+// answers returns the times from the end of each utterance, which is the robot's message listen stop, to the
+// first packet of the answer.
 func answers(t testing.TB, transcript string) (all []time.Duration) {
 	var stopped time.Time
 	for lines := bufio.NewScanner(strings.NewReader(transcript)); lines.Scan(); {
@@ -47,7 +47,7 @@ func answers(t testing.TB, transcript string) (all []time.Duration) {
 	return all
 }
 
-// writtenConfig is a configuration's engines as a file.
+// writtenConfig writes the engines of a configuration into a file, and returns its path.
 func writtenConfig(t testing.TB, c config.Config) string {
 	t.Helper()
 	entries := func(engines []config.Engine) (all []map[string]any) {
@@ -63,20 +63,19 @@ func writtenConfig(t testing.TB, c config.Config) string {
 	text, err := yaml.Marshal(map[string]any{"mdns": map[string]any{"enabled": false}, "brain_deep": entries(c.BrainDeep),
 		"brains": entries(c.Brains), "speech": map[string]any{"recognizers": entries(c.Speech.Recognizers), "synthesizers": entries(c.Speech.Synthesizers)}})
 	must.Succeed(t, err)
-	// What is empty was not set, and an engine is told only what it has.
+	// Remove keys with zero values, which were not set.
 	text = regexp.MustCompile(`(?m)^ +\w+: (""|0s?|false|null|\[\]|\{\})\n`).ReplaceAll(text, nil)
 	path := filepath.Join(t.TempDir(), "perch.yaml")
 	must.Succeed(t, os.WriteFile(path, text, 0o600))
 	return path
 }
 
-// BenchmarkAnswer is what the appliance adds to its engines' own time, from
-// the end of speech, which a robot with a button tells, to the first packet of
-// the answer. The engines answer at once, or the brain gives a word every
-// 20 ms of a long answer.
+// BenchmarkAnswer measures the time from the end of speech to the first packet of the answer, and how much of this
+// time the appliance adds to the time of its engines. The robot reports the end of speech, as with a button. The
+// brain answers at once, or sends a word of a long answer every 20 ms.
 func BenchmarkAnswer(b *testing.B) {
 	say := appliancetest.Sentences(b, "what time is it")
-	// A model's pieces begin with the space before them.
+	// The pieces of a language model begin with a space.
 	var long []string
 	for i, word := range strings.Fields("😊 It is three o'clock. And now " + strings.Repeat("I go on and on ", 20)) {
 		if i > 0 {
@@ -98,7 +97,7 @@ func BenchmarkAnswer(b *testing.B) {
 			p.Use(&configured)
 			a := start(b, b.TempDir(), "--config", writtenConfig(b, configured))
 			defer a.stop()
-			say[0].TapAfter = 500 * time.Millisecond // of the answer only the beginning counts
+			say[0].TapAfter = 500 * time.Millisecond // ends the answer, because only its beginning is measured
 			var added, whole []time.Duration
 			turn := func() {
 				f := &waittest.Buffer{}
@@ -112,7 +111,7 @@ func BenchmarkAnswer(b *testing.B) {
 				}
 				whole, added = append(whole, times[0]), append(added, times[0]-p.Latency())
 			}
-			turn() // phrases are synthesized when the first robot comes
+			turn() // not measured, because the phrases are synthesized when the first robot checks in
 			added, whole = nil, nil
 			for b.Loop() {
 				turn()

@@ -10,9 +10,8 @@ import (
 	"perch/must"
 )
 
-// BenchmarkCheckIn is a known robot that checks in, over one connection: the processor
-// time that it takes the appliance, which other programs on the machine do not change
-// much, and how many there are in a second.
+// BenchmarkCheckIn measures check-ins of a known robot over one connection: the CPU time of the appliance for each
+// check-in, on which other programs have little influence, and the number of check-ins per second.
 func BenchmarkCheckIn(b *testing.B) {
 	a := start(b, b.TempDir())
 	defer a.stop()

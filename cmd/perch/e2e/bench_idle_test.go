@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// idleSettles is how long an appliance is left alone until it has nothing more to do: it
-	// gives memory back half a minute after the last event.
+	// idleSettles is how long the benchmark waits until an appliance is idle. The appliance gives memory
+	// back to the kernel half a minute after the last event.
 	idleSettles = 36 * time.Second
-	idleCounted = time.Minute
-	everSeen    = 1000 // robots
+	idleCounted = time.Minute // how long wake-ups are counted
+	everSeen    = 1000        // number of robots that the third appliance knows
 )
 
-// BenchmarkIdle is what appliances take that nobody talks with: how often they and their
-// brokers wake up in a minute, and what memory they hold. One knows no robot, one has a
-// robot that is connected by MQTT and asleep, and one knows many, of which none is there.
+// BenchmarkIdle measures idle appliances: how often they and their brokers wake up in a minute, and their memory. One
+// appliance knows no robot, one has an idle robot that is connected by MQTT, and one knows many robots that are not
+// connected.
 func BenchmarkIdle(b *testing.B) {
 	for b.Loop() {
 		ctx, cancel := context.WithCancel(b.Context())
@@ -57,16 +57,16 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// wakes is how often a process has woken up: the moments at which any of its threads ran
-// after all had waited. A timer that fires makes Go run several threads one after the other,
-// so that the kernel counts more switches.
+// wakes counts how often a process has woken up: times is how often a thread ran after a period in which none ran,
+// and switches is the number of the threads' voluntary context switches. When a timer fires, Go runs several threads
+// one after the other, so switches is larger than times.
 type wakes struct {
 	pid             int
 	times, switches int
-	ran             bool // in the last look
+	ran             bool // whether a thread ran in the last period
 }
 
-// countWakes looks for a minute which processes have run.
+// countWakes counts the wake-ups of processes for the duration idleCounted, in periods of 50 ms.
 func countWakes(b *testing.B, all map[string]*wakes) {
 	before := map[string]int{}
 	for name, w := range all {
@@ -96,8 +96,8 @@ func startIdle(b *testing.B, data string) *process {
 	return a
 }
 
-// asleep switches a robot on that then does nothing, until ctx ends; connected is closed once
-// it is by MQTT.
+// asleep starts a robot that stays connected by MQTT and does nothing until ctx ends. connected is closed when the
+// appliance has listed the robot's tools, or when the robot ends.
 func asleep(ctx context.Context, b *testing.B, a *process, mac string, robots *sync.WaitGroup) (connected chan struct{}) {
 	b.Helper()
 	connected = make(chan struct{})
@@ -118,7 +118,7 @@ func asleep(ctx context.Context, b *testing.B, a *process, mac string, robots *s
 	return connected
 }
 
-// knowing is a data directory in which so many robots are adopted.
+// knowing returns a data directory with a number of adopted robots.
 func knowing(b *testing.B, robots int) (data string) {
 	b.Helper()
 	data = b.TempDir()
@@ -135,17 +135,17 @@ func knowing(b *testing.B, robots int) (data string) {
 	return data
 }
 
-// switches is how often threads of a process have begun to wait.
+// switches returns the number of voluntary context switches of a process's threads.
 func switches(b *testing.B, pid int) (n int) {
 	for _, path := range must.Value(filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid)))(b) {
-		if text, err := os.ReadFile(path); err == nil { // else it is of a thread that has ended
+		if text, err := os.ReadFile(path); err == nil { // fails if the thread has ended
 			n += number(b, text, "voluntary_ctxt_switches")
 		}
 	}
 	return n
 }
 
-// number is a field of a file of /proc.
+// number returns a numeric field of a file in /proc.
 func number(b *testing.B, text []byte, field string) int {
 	b.Helper()
 	_, after, _ := bytes.Cut(text, []byte("\n"+field+":"))

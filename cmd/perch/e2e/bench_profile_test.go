@@ -15,17 +15,17 @@ import (
 	"perch/must"
 )
 
-// profilesAt, in the environment, is a folder for profiles of the programs that are measured.
+// profilesAt is the environment variable with the folder for profiles of the measured programs.
 const profilesAt = "PERCH_PROFILES"
 
-// profiling takes profiles of a program by its debug.listen: of its processor time some
-// seconds each, one after the other, and of its heap before it ends.
+// profiling takes profiles of a program through its address debug.listen: CPU profiles of five seconds, one after
+// the other, and a heap profile at the end.
 type profiling struct {
-	at, folder string
-	stop       func() // returns when all are written
+	at, folder string // the address debug.listen, and the folder for the profiles
+	stop       func() // takes the heap profile, and returns when all profiles are written
 }
 
-// newProfiling is for a program that is not started yet, or nil where nobody wants profiles.
+// newProfiling returns a profiling for a program that is not started yet, or nil if PERCH_PROFILES is not set.
 func newProfiling(t testing.TB) *profiling {
 	folder := os.Getenv(profilesAt)
 	if folder == "" {
@@ -36,7 +36,7 @@ func newProfiling(t testing.TB) *profiling {
 	return &profiling{at: l.Addr().String(), folder: folder}
 }
 
-// begin is called when the program serves.
+// begin starts the profiles. It must be called when the program serves.
 func (p *profiling) begin(t testing.TB, pid int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var taking sync.WaitGroup

@@ -23,11 +23,11 @@ import (
 	"perch/voice"
 )
 
-// These benchmarks print the figures the appliance is held to. They run the
-// program as a process of its own, so that what is measured is it alone;
-// make bench gives them the binary people run in PERCH_BINARY.
+// These benchmarks print the figures that make bench compares with goals. They run the program as a
+// separate process, so that only the program is measured. make bench sets the environment variable
+// PERCH_BINARY to the path of the binary that users run.
 
-// start runs the program that is measured with its broker, and returns when it serves.
+// start runs the measured program with its broker, and returns when the program serves.
 func start(b *testing.B, data string, args ...string) *process {
 	b.Helper()
 	program, env := benchedProgram(b)
@@ -36,7 +36,7 @@ func start(b *testing.B, data string, args ...string) *process {
 	return p
 }
 
-// benchedProgram is the one that is measured, and the environment that it needs.
+// benchedProgram returns the path of the measured program, and the environment variables that it needs.
 func benchedProgram(b *testing.B) (path string, env []string) {
 	if path = os.Getenv("PERCH_BINARY"); path == "" {
 		path = perchBinary(b)
@@ -44,7 +44,7 @@ func benchedProgram(b *testing.B) (path string, env []string) {
 	return path, []string{"PERCH_MQTT_LISTEN=127.0.0.1:0"}
 }
 
-// startScripted runs the one whose recognizer is scripted.
+// startScripted runs the binary of this test as an appliance with a scriptedRecognizer, and returns when it serves.
 func startScripted(b *testing.B, data string) *process {
 	b.Helper()
 	p := begin(b, os.Args[0], data, nil, "PERCH_MQTT_LISTEN=127.0.0.1:0", asLoadTarget+"=1")
@@ -59,8 +59,8 @@ func heldMB(b *testing.B, pid int, field string) float64 {
 	return float64(number(b, text, field)) / 1024
 }
 
-// cpu is the processor time the process has used, without its children's: its own clock
-// of that, which clock_getcpuclockid(3) names.
+// cpu returns the CPU time that the process has used, without its children: the value of the clock that
+// clock_getcpuclockid(3) returns.
 func (p *process) cpu(b *testing.B) time.Duration {
 	b.Helper()
 	const ofAllThreads = 2
@@ -72,7 +72,7 @@ func (p *process) cpu(b *testing.B) time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// BenchmarkStart is from running the program to its port being open.
+// BenchmarkStart measures the time from starting the program to its first response.
 func BenchmarkStart(b *testing.B) {
 	data := b.TempDir()
 	start(b, data).stop() // the first start makes the secrets and the database
@@ -92,10 +92,9 @@ func BenchmarkStart(b *testing.B) {
 	b.ReportMetric(float64(took.Microseconds())/float64(n)/1000, "ms/start")
 }
 
-// BenchmarkMemory is what an idle appliance holds, and with the recognizer. Of a
-// program that has just been written the kernel maps more than is used, for
-// its file is in the page cache in large pieces; so it is measured as after a
-// boot, when it is read as it is needed, and the other figure is printed too.
+// BenchmarkMemory measures the memory of an idle appliance, and with a loaded recognizer. If the program's file
+// was just written, it is in the page cache in large pieces, and the kernel maps more of it than is used. The
+// benchmark therefore evicts the file first, as after a boot, and also prints the figure without that.
 func BenchmarkMemory(b *testing.B) {
 	fresh := start(b, b.TempDir())
 	time.Sleep(2 * time.Second)
@@ -127,8 +126,8 @@ func BenchmarkMemory(b *testing.B) {
 	b.ReportMetric(float64(turn.FirstAudio.Milliseconds()), "ms-speech-to-sound")
 }
 
-// BenchmarkSpoken is from the end of what a robot's microphone heard to the first packet of
-// the answer, with the embedded recognizer, brain and voice. The robot does not tell the end.
+// BenchmarkSpoken measures the time from the end of speech to the first packet of the answer, with the embedded
+// recognizer, brain and voice. The robot does not report the end of speech; the appliance detects it.
 func BenchmarkSpoken(b *testing.B) {
 	a := start(b, b.TempDir())
 	defer a.stop()
@@ -158,7 +157,7 @@ func BenchmarkSpoken(b *testing.B) {
 	}
 }
 
-// evict has a file read from the disk when it is next needed.
+// evict removes a file from the kernel's page cache.
 func evict(b *testing.B, path string) {
 	b.Helper()
 	if out, err := exec.Command("dd", "of="+path, "oflag=nocache", "conv=notrunc,fdatasync", "count=0", "status=none").CombinedOutput(); err != nil {
@@ -166,13 +165,12 @@ func evict(b *testing.B, path string) {
 	}
 }
 
-// loadRobots talk at once, beside what else happens.
 const (
-	loadRobots = 10
-	loadText   = "what can you do"
+	loadRobots = 10                // not used
+	loadText   = "what can you do" // what the robots of BenchmarkTalk say
 )
 
-// scriptedRecognizer understands one sentence in whatever is said.
+// scriptedRecognizer returns loadText for every utterance.
 type scriptedRecognizer struct{}
 
 func (scriptedRecognizer) Name() string { return "scripted" }
@@ -181,9 +179,10 @@ func (scriptedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, _ v
 	return voice.Transcript{Text: loadText}, u.Wait(ctx)
 }
 
-// asLoadTarget, in the environment, replaces the recognizer of the program.
+// asLoadTarget is the environment variable that makes the binary of this test run serveScripted.
 const asLoadTarget = "RUN_WITH_SCRIPTED_RECOGNIZER"
 
+// serveScripted runs an appliance with a scriptedRecognizer on the data directory in os.Args[3].
 func serveScripted() {
 	c := appliancetest.Config()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
@@ -204,16 +203,15 @@ func serveScripted() {
 	os.Exit(exitDone)
 }
 
-// BenchmarkTalk has robots begin to talk at once, one turn each, and measures what they
-// notice and what it costs. They have a button, which tells the end of speech, so that no
-// quiet is waited for.
+// BenchmarkTalk makes robots talk at the same time, one turn each, and measures their waits and the CPU time of the
+// appliance. The robots report the end of speech, as with a button, so that the appliance does not wait for silence.
 func BenchmarkTalk(b *testing.B) {
 	say := appliancetest.Sentences(b, loadText)
 	for _, robots := range []int{1, 10, 50, 100, 200} {
 		b.Run(fmt.Sprint(robots), func(b *testing.B) {
 			a := startScripted(b, b.TempDir())
 			defer a.stop()
-			// Phrases are synthesized when the first robot comes, and all say what it says.
+			// The first robot makes the appliance synthesize its phrases. Its answer is the sound for pacedOpus.
 			first, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: "A0:B1:C2:D3:E5:00", Say: say, Record: true})
 			if err == nil {
 				err = first.Run(b.Context())
@@ -285,12 +283,11 @@ func report(b *testing.B, all []simrobot.Stats, cpu time.Duration, answer []int1
 	b.ReportMetric(cpu.Seconds()/bare.Seconds(), "x-bare-opus-cpu")
 }
 
-// pacedFor is how long bare libopus is measured at most; longer streams are as long again.
+// pacedFor is the maximum duration of the measurement in pacedOpus. The result for longer streams is extrapolated.
 const pacedFor = 8 * time.Second
 
-// pacedOpus is the processor time that libopus takes alone, at the pace and with the
-// settings of talking robots: each of the streams has so many packets to decode, and then so
-// many to encode, one in 60 ms, as the robots' moments fall.
+// pacedOpus returns the CPU time that libopus alone needs for talking robots: each of streams decodes a number of
+// packets, and then encodes a number of packets, one every 60 ms. The streams start at different times.
 func pacedOpus(b *testing.B, sound []int16, streams, decode, encode int) time.Duration {
 	b.Helper()
 	packets := microphone(b)
@@ -323,7 +320,7 @@ func pacedOpus(b *testing.B, sound []int16, streams, decode, encode int) time.Du
 	return time.Duration(float64(ownCPU(b)-before) / share)
 }
 
-// microphone is what a robot says, as it sends it.
+// microphone returns loadText as the Opus packets of a robot.
 func microphone(b *testing.B) (packets [][]byte) {
 	b.Helper()
 	mic, err := voice.NewMicEncoder()

@@ -34,12 +34,11 @@ import (
 	"perch/waittest"
 )
 
-// brokerOf is the process of the embedded broker that a process has started; 0
-// is none.
+// brokerOf returns the process ID of the embedded broker that a process has started, or 0 if there is none.
 func brokerOf(t testing.TB, parent int) int {
 	t.Helper()
 	for _, child := range appliancetest.ChildProcesses(t, parent) {
-		line, _ := os.ReadFile("/proc/" + child + "/cmdline") // of one that may have ended
+		line, _ := os.ReadFile("/proc/" + child + "/cmdline") // empty if the process has ended
 		if pid, err := strconv.Atoi(child); err == nil && bytes.HasSuffix(line, []byte("\x00"+broker.Command+"\x00")) {
 			return pid
 		}
@@ -47,7 +46,7 @@ func brokerOf(t testing.TB, parent int) int {
 	return 0
 }
 
-// mqttPacket is a packet of MQTT.
+// mqttPacket returns an MQTT packet. kind is its first byte.
 func mqttPacket(kind byte, body []byte) []byte {
 	head := []byte{kind}
 	for n := len(body); ; n >>= 7 {
@@ -58,7 +57,8 @@ func mqttPacket(kind byte, body []byte) []byte {
 	}
 }
 
-// mqttLogin is a connection whose CONNECT a broker has welcomed, of MQTT 3.1.1 or 5.
+// mqttLogin connects to a broker, and returns the connection when the broker has accepted the CONNECT. version is 4
+// for MQTT 3.1.1 or 5 for MQTT 5.
 func mqttLogin(address string, version byte, id, user, password string) (net.Conn, error) {
 	conn, err := net.DialTimeout("tcp", address, 5*time.Second)
 	if err != nil {
@@ -93,20 +93,19 @@ func mqttLogin(address string, version byte, id, user, password string) (net.Con
 	return conn, nil
 }
 
-// brokerPassword is the one that was made.
+// brokerPassword returns the generated password of the embedded broker.
 func brokerPassword(t *testing.T, data string) string {
 	t.Helper()
 	return strings.TrimSpace(string(archivetest.Read(t, filepath.Join(data, datadir.MQTTPasswordFile))))
 }
 
-// eightBytes is a SUBSCRIBE of MQTT 5 that ends where its options were to come.
-// The library that the broker rests on panics on it.
+// eightBytes is a SUBSCRIBE packet of MQTT 5 without its options. The library of the embedded broker panics on
+// this packet.
 var eightBytes = []byte{0x82, 0x06, 0x00, 0x01, 0x00, 0x00, 0x01, 0x61}
 
-// TestTheBrokerDiesAndTheTalkGoesOn: neither what a client sends nor the end of
-// the broker's process moves a robot. The port is listened to throughout, the
-// broker is there again with all that was retained, and it is told once. No
-// other test of this process runs meanwhile: brokerOf would find that one's broker.
+// TestTheBrokerDiesAndTheTalkGoesOn: neither a malformed packet nor the end of the broker's process disturbs a
+// robot's talk. The port stays open, the broker is started again with all retained messages, and its end is
+// reported once. The test must not run in parallel with others, because brokerOf would find their brokers.
 func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 	h, l := appliancetest.StartWithBroker(t)
 	conn := must.Value(mqttLogin(h.Config().MQTT.Listen, 5, "stranger", config.MQTTUser, h.Secret(datadir.MQTTPasswordFile)))(t)
@@ -154,8 +153,8 @@ func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 	h.Expect(200, "", "GET", "/ready", "")
 }
 
-// TestTheBrokerDiesWithItsParent, whatever ends that; and it has been given
-// nothing that is not its business.
+// TestTheBrokerDiesWithItsParent: the broker ends when its parent is killed. It has no secrets of its parent in its
+// environment and arguments, and limited rights.
 func TestTheBrokerDiesWithItsParent(t *testing.T) {
 	data, at := t.TempDir(), appliancetest.FreeAddress(t)
 	p := program(t, data, "PERCH_MQTT_BROKER="+config.EmbeddedBroker, "PERCH_MQTT_LISTEN="+at, "PERCH_MDNS_ENABLED=false", "SECRET_OF_OURS=x")
@@ -195,12 +194,12 @@ func TestTheBrokerDiesWithItsParent(t *testing.T) {
 	waittest.For(t, "the broker has gone too", func() bool { return syscall.Kill(child, 0) != nil })
 }
 
-// published publishes sentences with QoS 1, one after the other, until the broker goes,
-// and returns those that were confirmed. The payload is made of the sentence.
+// published publishes sentences with QoS 1, one after the other, until the broker ends, and returns the confirmed
+// ones. payload returns the payload for a sentence. count counts the confirmed sentences.
 func published(address, password, topic string, round int, payload func(text string) string, count *atomic.Int64) (confirmed []string) {
 	client := fmt.Sprintf("publisher-%d-%s", round, topic)
 	conn, err := mqttLogin(address, 4, client, config.MQTTUser, password)
-	for try := 0; err != nil && try < 300; try++ { // its process is there before its port
+	for try := 0; err != nil && try < 300; try++ { // the broker's process starts before its port is open
 		time.Sleep(20 * time.Millisecond)
 		conn, err = mqttLogin(address, 4, client, config.MQTTUser, password)
 	}
@@ -224,9 +223,8 @@ func published(address, password, topic string, round int, payload func(text str
 	}
 }
 
-// TestConfirmedOverMQTTIsKept: sentences and notifications that the broker has
-// confirmed to who published them are there when the power has gone, for a robot
-// whose channel is closed. PERCH_KILLS is how often the power goes.
+// TestConfirmedOverMQTTIsKept: sentences and notifications for a robot with a closed channel that the broker has
+// confirmed to the publisher are not lost in a power failure. PERCH_KILLS is the number of power failures.
 func TestConfirmedOverMQTTIsKept(t *testing.T) {
 	t.Parallel()
 	kills := int(storetest.Number(t, "PERCH_KILLS", 4))
@@ -256,7 +254,7 @@ func TestConfirmedOverMQTTIsKept(t *testing.T) {
 				func(text string) string { return fmt.Sprintf(`{"robot":%q,"text":%q}`, notified, text) }, &some)
 		})
 		waittest.For(t, "some are confirmed", func() bool { return some.Load() >= int64(1+round*5%31) })
-		time.Sleep(time.Duration(round%7) * 7 * time.Millisecond) // the power goes at any moment
+		time.Sleep(time.Duration(round%7) * 7 * time.Millisecond) // the power fails at different moments
 		p.cut()
 		all.Wait()
 		for i, robot := range robots {
@@ -275,8 +273,8 @@ func TestConfirmedOverMQTTIsKept(t *testing.T) {
 	}
 }
 
-// TestTheBridgeIsOfflineHoweverItEnds: by a signal that asks, and by one that
-// kills.
+// TestTheBridgeIsOfflineHoweverItEnds: the broker publishes that the bridge is offline after SIGTERM and after
+// SIGKILL.
 func TestTheBridgeIsOfflineHoweverItEnds(t *testing.T) {
 	t.Parallel()
 	_, address := appliancetest.StartMosquitto(t)
@@ -302,7 +300,7 @@ func TestTheBridgeIsOfflineHoweverItEnds(t *testing.T) {
 	}
 }
 
-// knownTo has robots be adopted in a data directory.
+// knownTo adopts robots in a data directory.
 func knownTo(t *testing.T, data string, robots []string) {
 	t.Helper()
 	h := open(t, appliancetest.Config(), data)
@@ -310,8 +308,8 @@ func knownTo(t *testing.T, data string, robots []string) {
 	h.Stop()
 }
 
-// missing looks for sentences among what waits for a robot. Twenty wait, of
-// which the newest may be one that was not confirmed yet.
+// missing reports sentences that are not among the waiting commands of a robot. At most twenty commands wait, and
+// the newest of them may be unconfirmed, so missing checks the last nineteen sentences.
 func missing(t *testing.T, data, robotID string, sentences []string) {
 	t.Helper()
 	const waits = 19
@@ -326,8 +324,8 @@ func missing(t *testing.T, data, robotID string, sentences []string) {
 	}
 }
 
-// missingNotices looks for notifications by their texts, of which the newest forty wait
-// for one robot. One of these may not have been confirmed yet.
+// missingNotices reports texts of notifications that are not stored. The newest forty notifications of a robot are
+// stored, and one of them may be unconfirmed, so missingNotices checks the last 39 texts.
 func missingNotices(t *testing.T, data string, texts []string) {
 	t.Helper()
 	const waits = 39
@@ -344,9 +342,8 @@ func missingNotices(t *testing.T, data string, texts []string) {
 	}
 }
 
-// TestConfirmedOverAnotherBroker: a broker that is not Perch's gives again
-// what Perch has not confirmed when it was killed, and what was published while
-// Perch was away.
+// TestConfirmedOverAnotherBroker: an external broker delivers messages again that Perch had not confirmed when it
+// was killed, and messages that were published while Perch did not run.
 func TestConfirmedOverAnotherBroker(t *testing.T) {
 	t.Parallel()
 	_, address := appliancetest.StartMosquitto(t)
@@ -372,7 +369,7 @@ func TestConfirmedOverAnotherBroker(t *testing.T) {
 		if round == 0 {
 			waittest.For(t, "it takes commands", func() bool { say("are you there"); return queued() > 0 })
 		}
-		for n := range 3 { // of which the last are under way when the power goes
+		for n := range 3 { // the last ones are being processed when the power fails
 			said = append(said, fmt.Sprintf("sentence %d of round %d", n, round))
 			say(said[len(said)-1])
 		}
@@ -382,21 +379,21 @@ func TestConfirmedOverAnotherBroker(t *testing.T) {
 	}
 	p := program(t, data, "PERCH_MQTT_BROKER=mqtt://"+address, "PERCH_MDNS_ENABLED=false")
 	say("the end")
-	say("\x07") // which cannot be spoken; a robot's commands are carried out one after the other
+	say("\x07") // is rejected after the other commands, because a robot's commands are carried out in order
 	waittest.For(t, "all have come", func() bool { return l.Has("perch/"+robotID+"/conversation", "command_rejected", "spoken") })
 	p.stop()
 	missing(t, data, robotID, append(said, "the end"))
 }
 
-// TestTheBrokersMemoryIsBounded: whoever has it keep more and more ends the
-// broker and nothing else, and it is there again with what is Perch's.
+// TestTheBrokersMemoryIsBounded: a client that publishes too many retained messages ends only the broker's process.
+// The broker is started again with Perch's messages.
 func TestTheBrokersMemoryIsBounded(t *testing.T) {
 	h, _ := appliancetest.StartWithBroker(t)
 	conn, err := mqttLogin(h.Config().MQTT.Listen, 4, "hoarder", config.MQTTUser, h.Secret(datadir.MQTTPasswordFile))
 	must.Succeed(t, err)
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(2 * time.Minute)) // the login had one of its own
-	const many = 4096                                     // of 250 KB: 1 GB
+	_ = conn.SetDeadline(time.Now().Add(2 * time.Minute)) // replaces the deadline of mqttLogin
+	const many = 4096                                     // messages of 250 KB: 1 GB
 	sent, body := 0, append([]byte{0, 8, 't', '/'}, make([]byte, 6+250<<10)...)
 	for err == nil && sent < many {
 		copy(body[4:], fmt.Sprintf("%06d", sent))
@@ -415,8 +412,8 @@ func TestTheBrokersMemoryIsBounded(t *testing.T) {
 	t.Logf("it ended after %d MB: %s", sent*250>>10, h.Mirror.Status().LastEndCause)
 }
 
-// TestSaidOverMQTTIsKeptUntilItIsSaid, also for a robot that is in a talk: what
-// was confirmed waits on the disk, and is told once.
+// TestSaidOverMQTTIsKeptUntilItIsSaid: a confirmed sentence is stored until the robot has spoken it, also if the
+// robot is in a talk.
 func TestSaidOverMQTTIsKeptUntilItIsSaid(t *testing.T) {
 	t.Parallel()
 	h, l := appliancetest.StartWithBroker(t)

@@ -46,34 +46,35 @@ import (
 	"perch/voice/sphinx"
 )
 
-// canaries are secrets that are planted, and everything that is told.
+// canaries holds planted secrets, and the recorded output of the program, in which search looks for them.
 type canaries struct {
 	mu      sync.Mutex
-	planted map[string]string // by the secret, where it was planted
-	told    map[string]*bytes.Buffer
+	planted map[string]string        // where each secret was planted; key: secret
+	told    map[string]*bytes.Buffer // recorded output; key: name of the source
 }
 
 func newCanaries() *canaries {
 	return &canaries{planted: map[string]string{}, told: map[string]*bytes.Buffer{}}
 }
 
-// plant makes a secret.
+// plant returns a new secret, which is planted at the place where.
 func (c *canaries) plant(where string) string {
 	secret := "canary" + rand.Text()[:20]
 	c.know(where, secret)
 	return secret
 }
 
-// know looks for a secret that was made elsewhere.
+// know adds a secret that was generated elsewhere.
 func (c *canaries) know(where, secret string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.planted[secret] = where
 }
 
-// hear returns where something is written that the program tells, under a name.
+// hear returns a writer that records output under a name.
 func (c *canaries) hear(name string) io.Writer { return teller{c, name} }
 
+// teller implements canaries.hear.
 type teller struct {
 	c    *canaries
 	name string
@@ -88,8 +89,8 @@ func (t teller) Write(p []byte) (int, error) {
 	return t.c.told[t.name].Write(p)
 }
 
-// search reports every secret that is in anything told: as it is, as part of an
-// address, in the two alphabets of base64, or by a good part of it.
+// search reports every secret that is in the recorded output: unchanged, escaped for a URL, in two forms of base64,
+// or two thirds of the secret.
 func (c *canaries) search(t *testing.T) {
 	t.Helper()
 	c.mu.Lock()
@@ -109,7 +110,7 @@ func (c *canaries) search(t *testing.T) {
 	}
 }
 
-// indiscreet is a server that refuses everybody and repeats what it was told.
+// indiscreet starts a server that refuses every request, and repeats the keys and the URL in its error.
 func indiscreet(t *testing.T) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "" {
@@ -126,7 +127,7 @@ func indiscreet(t *testing.T) *httptest.Server {
 	return s
 }
 
-// homeAssistant asks for a token and repeats it.
+// homeAssistant serves Home Assistant's WebSocket API. It refuses the token, and repeats it in the error.
 func homeAssistant(w http.ResponseWriter, r *http.Request) {
 	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: 1 << 16})
 	if err != nil {
@@ -138,14 +139,14 @@ func homeAssistant(w http.ResponseWriter, r *http.Request) {
 	}
 	_, text, err := conn.Receive()
 	if err == nil {
-		quoted, _ := json.Marshal(string(text)) // it is a text
+		quoted, _ := json.Marshal(string(text)) // encoding a string cannot fail
 		_ = conn.SendText([]byte(`{"type":"auth_invalid","message":` + string(quoted) + `}`))
 		_, _, _ = conn.Receive()
 	}
 }
 
-// TestNoSecretIsEverTold plants a secret wherever there can be one, has the
-// program go good and bad ways, and looks for them in everything it tells.
+// TestNoSecretIsEverTold plants a secret at every place where there can be one, makes requests and commands that
+// succeed and fail, and searches all output of the program for the secrets.
 func TestNoSecretIsEverTold(t *testing.T) {
 	secrets := newCanaries()
 	elsewhere := indiscreet(t)
@@ -189,7 +190,7 @@ func TestNoSecretIsEverTold(t *testing.T) {
 	secrets.search(t)
 }
 
-// indiscreetFile is a configuration file with secrets in every form.
+// indiscreetFile returns an overlay over a configuration file that contains secrets in every form.
 func indiscreetFile(t *testing.T, secrets *canaries) *config.Overlay {
 	at := func(where string) string { return secrets.plant("a configuration file's " + where) }
 	text := "skins: {key: " + at("key in brackets") + "} # key: " + at("comment") + "\nbridge:\n  key: \"" + at("quoted key") +
@@ -201,8 +202,8 @@ func indiscreetFile(t *testing.T, secrets *canaries) *config.Overlay {
 	return &config.Overlay{Source: config.Source{File: appliancetest.WriteConfig(t, text), Overlay: filepath.Join(data, config.OverlayFile)}, Data: data}
 }
 
-// indiscreetEngines are one of each kind, with a secret wherever one can be,
-// before those that work.
+// indiscreetEngines returns a configuration with an engine of each kind that can have secrets, before the engines
+// that work. The first ones use the server at.
 func indiscreetEngines(at string, secrets *canaries, file func(string) string) config.Config {
 	c := appliancetest.Config()
 
@@ -231,8 +232,8 @@ func indiscreetEngines(at string, secrets *canaries, file func(string) string) c
 	return c
 }
 
-// robotTalks has a robot check in and talk, so that every engine is used, and
-// plants what it is given.
+// robotTalks makes a robot check in and talk, so that every engine is used. It adds the tokens that robots receive
+// to secrets.
 func (h *running) robotTalks(secrets *canaries) {
 	h.T.Helper()
 	r := h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(h.T, "what time is it")})
@@ -249,7 +250,7 @@ func (h *running) robotTalks(secrets *canaries) {
 	must.Succeed(h.T, err)
 	defer conn.Drop()
 	recorded := make(chan struct{})
-	go func() { // the transcript of this talk
+	go func() { // receives the recording of this talk
 		defer close(recorded)
 		r, err := http.NewRequestWithContext(h.T.Context(), http.MethodGet, h.URL("/api/v1/devices/020000000009/record"), nil)
 		if err != nil {
@@ -263,7 +264,7 @@ func (h *running) robotTalks(secrets *canaries) {
 		defer answer.Body.Close()
 		_, _ = io.Copy(secrets.hear("a recording"), answer.Body) // until the channel is closed
 	}()
-	time.Sleep(100 * time.Millisecond) // real time: the recording begins, and loses nothing that matters if not
+	time.Sleep(100 * time.Millisecond) // real time, in which the recording usually begins; the test does not depend on it
 	camera := func() string {
 		if err := conn.SendText(
 			[]byte(`{"type":"hello","version":1,"features":{"mcp":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`)); err != nil {
@@ -285,7 +286,7 @@ func (h *running) robotTalks(secrets *canaries) {
 		}
 	}
 	secrets.know("a camera's token", camera())
-	// A robot that tells what it should not: its token as a message.
+	// Another message for the recording.
 	must.Succeed(h.T, conn.SendText([]byte(`{"type":"abort"}`)))
 	conn.Drop()
 	<-recorded
@@ -295,14 +296,13 @@ func (h *running) robotTalks(secrets *canaries) {
 	secrets.know("a robot's token that its owner was told", told.Token)
 }
 
-// firmwareTicket is one that a robot was given, which has fetched a piece of an
-// image with it.
+// firmwareTicket returns the ticket for a firmware image that a check-in has returned, after a download with it.
 func (h *running) firmwareTicket() string {
 	h.T.Helper()
 	image := simrobot.Image("9.9.9", 1<<16)
 	h.Admin(http.MethodPost, "/api/v1/firmware?board=a-board", string(image), nil)
 	h.Admin(http.MethodPost, "/api/v1/firmware/"+hashOf(image)+"/rollout", `{"boards":["a-board"],"percent":100,"auto":true}`, nil)
-	for range 5 { // the first check-ins say what it runs
+	for range 5 { // the first check-ins only report the running firmware
 		_, text := h.Request(http.MethodPost, "/xiaozhi/ota/", `{"application":{"name":"x","version":"1.0.0","elf_sha256":"`+strings.Repeat("a",
 			64)+`"},"board":{"type":"a-board","name":"a-board"},"ota":{"label":"ota_0"}}`,
 			"Device-Id", "02:00:00:00:00:09", "Client-Id", "c", "User-Agent", "a-board/1.0.0")
@@ -320,16 +320,16 @@ func (h *running) firmwareTicket() string {
 	return ""
 }
 
-// clients are all who come, with right keys and with wrong ones.
+// clients makes the requests of clients with right and wrong keys, and records the responses.
 type clients struct {
 	t       *testing.T
 	h       *running
 	secrets *canaries
-	keys    map[lock]string
+	keys    map[lock]string // the right key of each lock
 }
 
-// listenEverywhere hears all that is told by itself until what it returns is
-// called.
+// listenEverywhere records what the appliance sends unrequested, on event streams, to a skin and over MQTT, until
+// leave is called.
 func (v clients) listenEverywhere() (leave func()) {
 	v.t.Helper()
 	var all sync.WaitGroup
@@ -363,7 +363,7 @@ func (v clients) listenEverywhere() (leave func()) {
 	}
 }
 
-// subscribe hears all topics of the broker.
+// subscribe records the messages of all topics of the broker until leave is called.
 func (v clients) subscribe(all *sync.WaitGroup) (leave func()) {
 	v.t.Helper()
 	v.h.Eventually("the broker runs", func() bool { return v.h.Mirror.Status().Connected })
@@ -374,8 +374,7 @@ func (v clients) subscribe(all *sync.WaitGroup) (leave func()) {
 	return func() { _ = conn.Close() }
 }
 
-// tryEveryRoute asks each route with the right key, and with wrong ones that
-// must not be told either.
+// tryEveryRoute sends requests to each route with the right key, and with wrong keys, which are secrets, too.
 func (v clients) tryEveryRoute(known *tls.Config) {
 	v.t.Helper()
 	out := v.secrets.hear("the routes")
@@ -386,7 +385,7 @@ func (v clients) tryEveryRoute(known *tls.Config) {
 			l, _ := lockOf(route)
 			if strings.HasPrefix(r.Path, "/xiaozhi/ota") || strings.HasSuffix(r.Path, "/record") || strings.HasSuffix(r.Path, "/token") ||
 				r.Method == http.MethodDelete {
-				continue // a robot is told its token, and so is its owner; the recording is heard elsewhere
+				continue // routes that return tokens, and the recording, which robotTalks records
 			}
 			for _, body := range []string{`{}`,
 				`{"text":"what time is it","content":"what time is it","fact":"tea","question":"what time is it","robot":"a0b1c2d3e4f5","model":"perch","messages":[{"role":"user","content":"what time is it"}]}`, `{"text":`, `{"set":{"name":"x","mqtt.password":"y","brains":[{"kind":"openai","key":"••••••"}]}}`} {
@@ -407,7 +406,7 @@ func (v clients) tryEveryRoute(known *tls.Config) {
 	}
 }
 
-// guessAtMQTT tries passwords that must not be told.
+// guessAtMQTT tries wrong passwords at the broker.
 func (v clients) guessAtMQTT() {
 	for _, user := range []string{config.MQTTUser, "admin"} {
 		if conn, err := mqttLogin(v.h.Config().MQTT.Listen, 4, "a-client", user, v.secrets.plant("a wrong password at the broker")); err == nil {
@@ -417,7 +416,7 @@ func (v clients) guessAtMQTT() {
 	}
 }
 
-// panics has a request fail in the worst way.
+// panics sends requests whose handlers panic or fail.
 func (v clients) panics() {
 	e := v.h.Listeners.Servers[0].Server.Handler.(*gin.Engine)
 	wrong := v.secrets.plant("a key of a request that panics")
@@ -432,8 +431,7 @@ func (v clients) panics() {
 	}
 }
 
-// commands has every command tell what it does, and the check tell of faults in
-// which there are secrets.
+// commands runs commands, and checks configurations whose faults contain secrets.
 func (v clients) commands() {
 	v.t.Helper()
 	out := v.secrets.hear("the commands")

@@ -13,8 +13,8 @@ import (
 	"perch/must"
 )
 
-// TestCharacters: both published manifests are imported as they stand, given to
-// robots and to skins, and survive a restart. One without a brain never answers.
+// TestCharacters: the two published manifests can be imported unchanged, and used by robots and skins, also after a
+// restart. A character without a brain never answers.
 func TestCharacters(t *testing.T) {
 	data := t.TempDir()
 	c := appliancetest.Config()
@@ -74,7 +74,8 @@ func TestCharacters(t *testing.T) {
 	}
 }
 
-// TestCharactersAreRemoved: an imported one that nobody has; any other stays.
+// TestCharactersAreRemoved: an imported character that no robot and no skin uses can be removed; other characters
+// cannot.
 func TestCharactersAreRemoved(t *testing.T) {
 	data := t.TempDir()
 	c := appliancetest.Config()

@@ -14,9 +14,8 @@ import (
 	"perch/must"
 )
 
-// TestABrowserAsARobot: a page in allowed_origins checks in and opens
-// a channel, with everything in the query and no Client-Id, as test pages of
-// the field do.
+// TestABrowserAsARobot: a web page of an origin in allowed_origins checks in and opens a channel, with all values in
+// the query and without a Client-Id, as test pages for the Xiaozhi protocol do.
 func TestABrowserAsARobot(t *testing.T) {
 	const panel = "https://panel.example"
 	c := appliancetest.Config()
@@ -36,7 +35,7 @@ func TestABrowserAsARobot(t *testing.T) {
 			Error     struct{ Code string }
 		}
 		if answer.StatusCode != http.StatusSwitchingProtocols {
-			_ = json.NewDecoder(answer.Body).Decode(&text) // a 204 has none
+			_ = json.NewDecoder(answer.Body).Decode(&text) // a response with status 204 has no body
 		}
 		_ = answer.Body.Close()
 		return answer, text.WebSocket.Token + text.Error.Code
@@ -71,7 +70,7 @@ func TestABrowserAsARobot(t *testing.T) {
 	}
 }
 
-// TestNotifyAndSay: a robot says what its owner has it say, and a notification reaches it.
+// TestNotifyAndSay: the commands robot say and notification send queue a sentence and store a notification.
 func TestNotifyAndSay(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	h.RunRobot(simrobot.Options{})

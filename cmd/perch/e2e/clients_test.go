@@ -13,8 +13,7 @@ import (
 	"perch/voice"
 )
 
-// dial opens the robots' WebSocket as a browser must: what it says of itself
-// is in the query.
+// dial opens the WebSocket for robots as a browser does: with the values of the headers in the query.
 func (h *running) dial(t *testing.T, query url.Values) (*socket.Conn, error) {
 	t.Helper()
 	c, err := socket.Dial(t.Context(), strings.Replace(h.URL("/xiaozhi/v1/"), "http", "ws", 1)+"?"+query.Encode(),
@@ -25,7 +24,7 @@ func (h *running) dial(t *testing.T, query url.Values) (*socket.Conn, error) {
 	return c, err
 }
 
-// next is the next message of a type from the appliance.
+// next returns the next message of a type from the appliance, and skips others.
 func next(t *testing.T, c *socket.Conn, kind string) map[string]any {
 	t.Helper()
 	for {
@@ -47,8 +46,8 @@ func send(t *testing.T, c *socket.Conn, texts ...string) {
 	}
 }
 
-// TestClientsOfTheField: what clients that are no robots do must work, or end
-// with a reason. Web pages have a test of their own.
+// TestClientsOfTheField: clients other than the firmware, with their unusual requests and messages, work or get an
+// error with a reason. TestABrowserAsARobot tests the checks of origins.
 func TestClientsOfTheField(t *testing.T) {
 	t.Parallel()
 	c := appliancetest.Config()
@@ -102,7 +101,7 @@ func TestClientsOfTheField(t *testing.T) {
 			t.Errorf("heard %v", stt)
 		}
 		next(t, conn, "tts")
-		send(t, conn, `{"type":"listen","state":"start","mode":"manual"}`) // in the middle of our speech
+		send(t, conn, `{"type":"listen","state":"start","mode":"manual"}`) // while the appliance speaks
 		for m := next(t, conn, "tts"); m["state"] != "stop"; m = next(t, conn, "tts") {
 		}
 	})

@@ -23,7 +23,7 @@ const (
 	exitUsage  = 2
 )
 
-// build is buildProgram, once for all tests.
+// build builds the program once for all tests, and returns its path. TestMain sets it.
 var build func() (path string, err error)
 
 // buildProgram builds the program into dir, with the flags that this test's binary was built
@@ -62,8 +62,7 @@ func execute(ctx context.Context, t testing.TB, out, errs io.Writer, args ...str
 	return c.ProcessState.ExitCode()
 }
 
-// commandLine runs a command line of the program, and returns its exit code and what it
-// prints.
+// commandLine runs a command line of the program, and returns its exit code and output.
 func commandLine(t *testing.T, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -71,7 +70,8 @@ func commandLine(t *testing.T, args ...string) (code int, out, errs string) {
 	return code, o.String(), e.String()
 }
 
-// bare runs a command with nothing added to its line. It has to say all of says.
+// bare runs a command line without additional flags, and checks its exit code and that its output contains says. It
+// returns the output.
 func bare(t *testing.T, line string, code int, says ...string) string {
 	t.Helper()
 	got, out, errs := commandLine(t, strings.Fields(line)...)
@@ -93,14 +93,13 @@ func (h *running) command(line string, code int, says ...string) string {
 	return bare(h.T, line+" --data "+h.Data, code, says...)
 }
 
-// byNetwork runs a command against the appliance's address, as its owner.
+// byNetwork runs a command against the appliance's network address, with the owner's token.
 func (h *running) byNetwork(line string, code int, says ...string) string {
 	h.T.Helper()
 	return bare(h.T, line+" --url "+h.URL("")+" --token-file "+filepath.Join(h.Data, "admin-token"), code, says...)
 }
 
-// elsewherePorts is a configuration with ports that nobody serves, whatever else
-// runs on this machine.
+// elsewherePorts writes a configuration with ports that the kernel chooses, and returns its path.
 func elsewherePorts(t *testing.T) string {
 	t.Helper()
 	return appliancetest.WriteConfig(t, "listen: [\"127.0.0.1:0\"]\nlocal: [\"127.0.0.1:0\"]\nmqtt: {broker: none}\n")

@@ -13,9 +13,8 @@ func sensed(name string) func(simrobot.Observation) bool {
 	return appliancetest.Match(func(s simrobot.Sensed) bool { return s.Event.Name == name })
 }
 
-// TestACompanion: a robot turns to a sound, greets a face, falls silent when
-// that leaves in the middle of it, and purrs when it is stroked; and everybody
-// who looks sees that.
+// TestACompanion: a robot turns to a sound, greets a face, stops speaking when the face leaves during the greeting, and
+// purrs when it is stroked. The events are shown on MQTT, on the feed and by perch robot list.
 func TestACompanion(t *testing.T) {
 	t.Parallel()
 	const key = "a key for the bridge"

@@ -12,7 +12,8 @@ import (
 	"perch/must"
 )
 
-// TestConnectionsAreShown while they last: a skin, a coding session, and the broker's.
+// TestConnectionsAreShown: the API shows a skin, a coding agent and the state of the broker's connection while they
+// are connected.
 func TestConnectionsAreShown(t *testing.T) {
 	c := appliancetest.Config()
 	c.Skins.Key = appliancetest.Key

@@ -30,15 +30,14 @@ import (
 )
 
 const (
-	page        = 4096
-	knownRobots = 60  // whose pages are damaged
-	knownFacts  = 250 // and facts
+	page        = 4096 // size of a page of the database, in bytes
+	knownRobots = 60   // number of robots in the damaged databases
+	knownFacts  = 250  // number of facts in the damaged databases
 )
 
 func robotNumber(n int) device.ID { return device.ID(fmt.Sprintf("a0b1c2d3%04x", n)) }
 
-// usedData is the data directory of an appliance that has been used, with
-// images.
+// usedData returns the data directory of an appliance with robots and facts, and the hashes of its firmware images.
 func usedData(t *testing.T) (data string, images []string) {
 	t.Helper()
 	data = t.TempDir()
@@ -55,17 +54,17 @@ func usedData(t *testing.T) (data string, images []string) {
 			Type: agent.MemoryUser, Created: time.Now()})
 	}
 	must.Succeed(t, h.DB.Flush())
-	h.remember("the last fact") // is all that the last change writes
+	h.remember("the last fact") // in a transaction of its own
 	h.Stop()
 	return data, images
 }
 
-// copyOf is another directory of the same content.
+// copyOf returns a copy of a data directory.
 func copyOf(t *testing.T, data string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "data")
 	err := os.CopyFS(to, os.DirFS(data))
-	for _, name := range []string{"token-key", "admin-token", "perch.db"} { // which loses who may read them
+	for _, name := range []string{"token-key", "admin-token", "perch.db"} { // CopyFS does not keep the permissions
 		if store.Exists(filepath.Join(to, name)) {
 			err = errors.Join(err, os.Chmod(filepath.Join(to, name), 0o600))
 		}
@@ -84,7 +83,7 @@ func zero(t *testing.T, file string, n int) {
 	must.Succeed(t, err)
 }
 
-// images are all images on the disk, wherever in the folder.
+// imagesIn returns the hashes of all firmware images in a data directory.
 func imagesIn(t *testing.T, data string) (found []string) {
 	t.Helper()
 	for _, name := range archivetest.Names(t, filepath.Join(data, "firmware")) {
@@ -95,9 +94,8 @@ func imagesIn(t *testing.T, data string) (found []string) {
 	return found
 }
 
-// TestDamagedPages: of the database of an appliance pages are zeroed, one at a
-// time, and it starts. Robots and facts that are gone are told of, no image is
-// deleted, and what it acknowledges it keeps.
+// TestDamagedPages: an appliance starts if one page of its database was overwritten with zeros. It reports lost
+// records, deletes no firmware image, and keeps what it acknowledges afterwards.
 func TestDamagedPages(t *testing.T) {
 	t.Parallel()
 	data, images := usedData(t)
@@ -110,7 +108,7 @@ func TestDamagedPages(t *testing.T) {
 	}
 	damaged := 0
 	for i, n := range used {
-		// The first pages, the newest, in which the tables are, and some of the others.
+		// Damage the first two pages, the last two, which hold the list of tables, and some of the others.
 		if i > 1 && i < len(used)-2 && i%6 > 0 {
 			continue
 		}
@@ -152,8 +150,8 @@ func TestDamagedPages(t *testing.T) {
 	}
 }
 
-// TestAPageIsDamagedWhileItRuns: nothing is acknowledged that is not kept, it is
-// told, and the next start has all that can be read.
+// TestAPageIsDamagedWhileItRuns: after damage during the run, the appliance acknowledges nothing that it cannot store,
+// and reports the damage. The next start keeps all records that can be read.
 func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 	t.Parallel()
 	data, _ := usedData(t)
@@ -206,7 +204,7 @@ func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 	}
 }
 
-// diagnosed is what the doctor says of the database.
+// diagnosed returns the doctor's finding about the database.
 func diagnosed(t *testing.T, data string) (ok bool, note string) {
 	t.Helper()
 	c := appliancetest.Config()
@@ -217,9 +215,8 @@ func diagnosed(t *testing.T, data string) (ok bool, note string) {
 	return f.Ok, f.Note
 }
 
-// TestNoDatabaseWhereOneWas: beside secrets and images a missing, an empty and a
-// foreign database are told of, with the cure, and nothing is touched. A backup
-// or a flag has it start.
+// TestNoDatabaseWhereOneWas: if the data directory has secrets and images, a start with a missing, empty or foreign
+// database fails with a remedy, and changes nothing. After a restore, or with a flag, the appliance starts.
 func TestNoDatabaseWhereOneWas(t *testing.T) {
 	t.Parallel()
 	whole, images := usedData(t)
@@ -228,7 +225,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 	for name, c := range map[string]struct {
 		do    func(path string) error
 		says  string
-		moved bool // there is none any more
+		moved bool // whether do removes the database
 	}{
 		"moved away": {func(path string) error { return os.Rename(path, path+".old") }, "is missing", true},
 		"empty":      {func(path string) error { return os.Truncate(path, 0) }, "is empty", false},
@@ -253,7 +250,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 			before := fmt.Sprint(archivetest.Names(t, data))
 			refused := func() {
 				t.Helper()
-				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // one that does start, ends
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // ends an appliance that starts by mistake
 				defer cancel()
 				var said bytes.Buffer
 				code := execute(ctx, t, io.Discard, &said, "serve", "--data", data, "--listen", "127.0.0.1:0", "--local", "127.0.0.1:0")
@@ -275,7 +272,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 			if h := open(t, appliancetest.Config(), restored); len(h.Robots.List()) != knownRobots {
 				t.Errorf("restored, there are %d robots", len(h.Robots.List()))
 			}
-			if c.says == "not a Perch database" { // it is moved away first
+			if c.says == "not a Perch database" { // must be moved away first
 				must.Succeed(t, os.Rename(path, path+".old"))
 			}
 			begun := appliancetest.Config()
@@ -291,18 +288,18 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 					t.Error("an image is deleted")
 				}
 			}
-			open(t, appliancetest.Config(), data) // and from now on without the flag
+			open(t, appliancetest.Config(), data) // later starts need no flag
 		})
 	}
 }
 
-// TestAFirstStartCutOff: wherever a first start is cut off, the next one goes on.
+// TestAFirstStartCutOff: if a power failure interrupts the first start at any point, the next start succeeds.
 func TestAFirstStartCutOff(t *testing.T) {
 	t.Parallel()
 	whole := t.TempDir()
 	h := open(t, appliancetest.Config(), whole)
 	h.Stop()
-	made := []string{"perch.db", "token-key", "firmware", "admin-token"} // in this order
+	made := []string{"perch.db", "token-key", "firmware", "admin-token"} // in the order in which a start creates them
 	for n := range len(made) + 1 {
 		data := t.TempDir()
 		for _, name := range made[:n] {
@@ -323,7 +320,7 @@ func TestAFirstStartCutOff(t *testing.T) {
 	}
 }
 
-// TestBackupOnAFullDisk says the cause and the cure.
+// TestBackupOnAFullDisk: the error of a backup on a full disk contains the cause and the remedy.
 func TestBackupOnAFullDisk(t *testing.T) {
 	data := storetest.SmallDisk(t, "8m")
 	h := open(t, appliancetest.Config(), data)

@@ -7,8 +7,7 @@ import (
 	"perch/event"
 )
 
-// TestDiaryCommands: the owner can check that nobody has changed what characters did,
-// and list it.
+// TestDiaryCommands: the owner can verify and list the diary.
 func TestDiaryCommands(t *testing.T) {
 	data := t.TempDir()
 	h := open(t, appliancetest.Config(), data)
@@ -20,8 +19,8 @@ func TestDiaryCommands(t *testing.T) {
 	h.command("diary list -n 0", 2, "-n is a number from 1 to 1000")
 }
 
-// TestARestoredDiary on another machine, which has a key of its own, is no broken one: the
-// command says whose it is and what to do, before the appliance has gone on with it and after.
+// TestARestoredDiary: a diary that was restored on another machine, which has another key, contains entries that are
+// signed with the old key. perch diary verify states whose key it is and how to verify these entries.
 func TestARestoredDiary(t *testing.T) {
 	t.Parallel()
 	old, file, fresh := t.TempDir(), t.TempDir()+"/perch.tar", t.TempDir()+"/data"

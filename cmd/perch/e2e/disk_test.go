@@ -15,7 +15,7 @@ import (
 	"perch/store/storetest"
 )
 
-// fill takes all the room there is on a disk, until the file is removed.
+// fill fills the disk of dir with a file, and returns the path of the file.
 func fill(t *testing.T, dir string) (file string) {
 	t.Helper()
 	file = filepath.Join(dir, "of-another-program")
@@ -28,16 +28,16 @@ func fill(t *testing.T, dir string) (file string) {
 	return file
 }
 
-// TestAFullDisk: robots go on talking, what cannot be kept is refused with the
-// cause, which is named and logged once, and once there is room again all goes
-// on by itself. What was acknowledged is there after a restart.
+// TestAFullDisk: on a full disk robots can still talk, and requests whose data cannot be stored are refused with the
+// cause, which is logged once. When there is room again, the appliance recovers without a restart. Everything that
+// was acknowledged is there after a restart.
 func TestAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := storetest.SmallDisk(t, "8m")
 	c := appliancetest.Config()
 	c.Bridge.Key = appliancetest.Key
 	h := open(t, c, dir)
-	h.RunRobot(simrobot.Options{}) // it is known before
+	h.RunRobot(simrobot.Options{}) // registers the robot before the disk is full
 	remember := func(n int) (int, string) {
 		return h.Request(http.MethodPost, "/api/voice/remember", fmt.Sprintf(`{"fact":"fact %d %s"}`, n, strings.Repeat("x", 900)), "Authorization",
 			"Bearer "+appliancetest.Key)
@@ -50,7 +50,7 @@ func TestAFullDisk(t *testing.T) {
 	}
 	filler := fill(t, dir)
 	status, text := http.StatusOK, ""
-	for status == http.StatusOK && kept < 200 { // pages that are free in the file are written to first
+	for status == http.StatusOK && kept < 200 { // the database first uses free pages in its file
 		if status, text = remember(kept); status == http.StatusOK {
 			kept++
 		}
@@ -85,7 +85,7 @@ func TestAFullDisk(t *testing.T) {
 			t.Errorf("a robot is answered %+v", turn)
 		}
 	}
-	h.RunRobot(simrobot.Options{MAC: "A0:B1:C2:D3:E4:F6"}) // and one that is new is welcome
+	h.RunRobot(simrobot.Options{MAC: "A0:B1:C2:D3:E4:F6"}) // a new robot may talk, too
 
 	if p := h.Part("disk"); p.OK || p.Vital || !strings.Contains(p.Note, "free some space") && !strings.Contains(p.Note, "make room") {
 		t.Errorf("/ready says of the disk %+v", p)
@@ -97,18 +97,18 @@ func TestAFullDisk(t *testing.T) {
 	full := func() int {
 		status, _ := remember(kept)
 		if status == http.StatusOK {
-			kept++ // it was written to pages that have become free
+			kept++ // the database has used pages that have become free
 		}
 		return status
 	}
 	h.Eventually("it is logged", func() bool {
 		return full() == http.StatusInsufficientStorage && strings.Contains(h.Logged.String(), "writing to the disk fails")
 	})
-	if n := strings.Count(h.Logged.String(), "level=ERROR"); n > 2 { // the store tells of its own, once
+	if n := strings.Count(h.Logged.String(), "level=ERROR"); n > 2 { // the store also logs its failure once
 		t.Errorf("%d errors are logged", n)
 	}
 
-	h.Stop() // and starts while it is full
+	h.Stop() // the next start is on a full disk
 	h = open(t, c, dir)
 	h.RunRobot(simrobot.Options{})
 	h.Eventually("it is known to be full", func() bool {
