@@ -18,9 +18,8 @@ import (
 	"perch/voice/openai"
 )
 
-// TestEnginesAreTriedByTheirOwner: what one speaks another understands and a third
-// answers. One that failed is tried although turns leave it alone, and its condition
-// follows.
+// TestEnginesAreTriedByTheirOwner: the API lets the owner try a synthesizer, a recognizer and a brain. An engine
+// that has failed can be tried although turns do not use it, and the trial changes its condition.
 func TestEnginesAreTriedByTheirOwner(t *testing.T) {
 	var works atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -68,7 +67,7 @@ func TestEnginesAreTriedByTheirOwner(t *testing.T) {
 		t.Errorf("answered with %q", got.Text)
 	}
 
-	for range 2 { // a turn would leave it alone for the second
+	for range 2 { // after the first failure, a turn would not use the engine
 		status, text := h.Owner(http.MethodPost, "/api/v1/engines/try?part=recognizer+openai", recording.String())
 		if status != http.StatusBadGateway || !strings.Contains(text, `"engine_failed"`) || !strings.Contains(text, "500") {
 			t.Errorf("%d %s", status, text)

@@ -17,9 +17,8 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// TestFaultsOfBrains: whatever keeps a brain from answering is told in one
-// sentence, in the log, by the doctor and at /ready, and to who stands before
-// the robot there is something said. No key is in any of it.
+// TestFaultsOfBrains: the cause for which a brain cannot answer is in the log, in the doctor's report and at
+// /ready, and the robot says that it cannot think. None of these contains a key.
 func TestFaultsOfBrains(t *testing.T) {
 	t.Parallel()
 	const canary = "canary-key-0123456789"
@@ -107,7 +106,7 @@ func TestFaultsOfBrains(t *testing.T) {
 	}
 }
 
-// TestAModelWithoutTools answers all the same, and that it has none is told.
+// TestAModelWithoutTools: a model that does not support tools answers nevertheless, and the limitation is reported.
 func TestAModelWithoutTools(t *testing.T) {
 	t.Parallel()
 	const said = "m does not support tools"
@@ -139,13 +138,13 @@ func TestAModelWithoutTools(t *testing.T) {
 	if _, ready := h.Request("GET", "/ready", ""); !strings.Contains(ready, "tools") {
 		t.Errorf("/ready says %s", ready)
 	}
-	_, seen, _ := commandLine(t, "doctor", "--config", writtenConfig(t, c), "--data", h.Data) // its ports are others'
+	_, seen, _ := commandLine(t, "doctor", "--config", writtenConfig(t, c), "--data", h.Data) // the exit code depends on the ports
 	if !strings.Contains(seen, "but the model cannot use tools") {
 		t.Errorf("the doctor says\n%s", seen)
 	}
 }
 
-// shown is what the appliance tells of its turns.
+// shown returns the answers and ends in the appliance's records of turns.
 func (h *running) shown() (all []string) {
 	for _, turn := range h.Records.Turns(10) {
 		all = append(all, turn.Said, turn.End)
@@ -153,11 +152,11 @@ func (h *running) shown() (all []string) {
 	return all
 }
 
-// TestTheDoctorSaysEachThingOnce of an appliance that runs: no engine twice,
-// and of a brain that is well what it answers when it is asked what it knows.
+// TestTheDoctorSaysEachThingOnce: the doctor's report about a running appliance has one line for each engine, and
+// contains the answer of the reflex brain.
 func TestTheDoctorSaysEachThingOnce(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
-	_, out, _ := commandLine(t, "doctor", "--data", h.Data) // whether anything else has the default ports is not of this
+	_, out, _ := commandLine(t, "doctor", "--data", h.Data) // the exit code depends on whether the default ports are free
 	times := map[string]int{}
 	for line := range strings.Lines(out) {
 		if part := strings.TrimSpace(line[min(6, len(line)-1):]); strings.HasPrefix(line, "ok  ") || strings.HasPrefix(line, "FAIL") ||

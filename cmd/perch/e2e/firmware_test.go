@@ -19,14 +19,14 @@ import (
 	"perch/waittest"
 )
 
-// catalogue is the images that the program knows.
+// catalogue returns the firmware images in the program's catalogue.
 func (p *process) catalogue() (list []ota.Shown) {
 	p.t.Helper()
 	must.Succeed(p.t, p.ask(p.t.Context(), http.MethodGet, "/api/v1/firmware", nil, &list))
 	return list
 }
 
-// files are the images on the disk, and whatever else an upload leaves.
+// files returns the names of the files in the folder of firmware images.
 func (p *process) files() (names []string) {
 	p.t.Helper()
 	list := must.Value(os.ReadDir(filepath.Join(p.data, "firmware")))(p.t)
@@ -38,9 +38,8 @@ func (p *process) files() (names []string) {
 	return names
 }
 
-// TestThePowerGoesDuringAnUpgrade: in the middle of an upload, right after a
-// rollout was set, and in the middle of a download. Nothing is there by halves,
-// and the robot is upgraded in the end.
+// TestThePowerGoesDuringAnUpgrade: the power fails during an upload, right after a rollout was set, and during a
+// download. No partial image remains, and the robot is upgraded at last.
 func TestThePowerGoesDuringAnUpgrade(t *testing.T) {
 	t.Parallel()
 	p := program(t, t.TempDir())
@@ -81,7 +80,7 @@ func TestThePowerGoesDuringAnUpgrade(t *testing.T) {
 		t.Fatalf("of what was acknowledged there is %+v, %v", list, p.files())
 	}
 
-	must.Succeed(t, boot()) // which confirms what it runs
+	must.Succeed(t, boot()) // confirms the running firmware
 	broken, last := make(chan error, 1), robot()
 	go func() { broken <- last.Boot(t.Context()) }() // an image of 1 MB takes two seconds
 	waittest.For(t, "half of it is downloaded", func() bool {
@@ -89,7 +88,7 @@ func TestThePowerGoesDuringAnUpgrade(t *testing.T) {
 		return trial.Bytes > 0 && trial.Bytes < int64(len(image))
 	})
 	power()
-	if err := <-broken; err != nil && !errors.Is(err, syscall.ECONNREFUSED) { // it goes on with what it has, and asks no more
+	if err := <-broken; err != nil && !errors.Is(err, syscall.ECONNREFUSED) { // the robot keeps its firmware, and its next request fails
 		t.Fatal(err)
 	}
 	if list := p.catalogue(); len(list) != 1 || !slices.Equal(p.files(), []string{name}) {

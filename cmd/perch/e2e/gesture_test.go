@@ -9,8 +9,8 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// TestARobotMakesAGesture of its owner's: the simulated robot's head moves and comes
-// back. One that is away, or unknown, makes none, and a sentence says so.
+// TestARobotMakesAGesture: the command robot gesture moves the head of the simulated robot. It fails for a robot that
+// is not connected and for an unknown gesture.
 func TestARobotMakesAGesture(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	h.Adopt("A0:B1:C2:D3:E4:F5")

@@ -12,8 +12,7 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// TestJSON: an owner's scripts can read every command: with --json it prints one value of JSON
-// and nothing else.
+// TestJSON: with --json, a command prints one JSON value and nothing else.
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	h := open(t, appliancetest.Config(), t.TempDir())
@@ -56,7 +55,7 @@ func TestJSON(t *testing.T) {
 	wantJSON(t, []string{"check-config", appliancetest.WriteConfig(t, "nmae: x\nadoption: maybe")}, 2, `"warnings":[]`)
 }
 
-// wantJSON runs a command, and looks for a text in its JSON without white space.
+// wantJSON runs a command with --json, and checks its exit code and that its JSON, without white space, contains want.
 func wantJSON(t *testing.T, args []string, code int, want string) {
 	t.Helper()
 	var out strings.Builder

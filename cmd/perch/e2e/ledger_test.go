@@ -23,17 +23,17 @@ import (
 	"perch/ota/espimage/espimagetest"
 )
 
-// ledger is what was acknowledged, under names, and the one change that may
-// have been cut off: of that either is true.
+// ledger records the values that the program has acknowledged, by name, and one change that a power cut may have
+// interrupted: the name then has the old or the new value.
 type ledger struct {
-	kept       map[string]string
-	changing   string // what is being changed; empty is nothing
-	then       string // what it makes of it; empty is nothing
-	acts, cuts int
-	removals   int // of acts: what was there is not there any more
+	kept       map[string]string // acknowledged values
+	changing   string            // name that is being changed; empty if none is
+	then       string            // new value of changing; empty if the change removes the value
+	acts, cuts int               // numbers of acknowledged and of interrupted changes
+	removals   int               // number of acknowledged removals
 }
 
-// change sends a request that makes name be then.
+// change sends a request that changes the value of name to then.
 func (l *ledger) change(name, then string, request func() error) error {
 	l.changing, l.then = name, then
 	err := request()
@@ -57,7 +57,7 @@ func (l *ledger) set(name, value string) {
 	}
 }
 
-// settle compares what was acknowledged with what is there.
+// settle compares the acknowledged values with there, the values that the program has.
 func (l *ledger) settle(there map[string]string) (faults []string) {
 	if l.changing != "" {
 		l.cuts++
@@ -79,16 +79,16 @@ func (l *ledger) settle(there map[string]string) (faults []string) {
 	return faults
 }
 
-// chore is one way of having the program write.
+// chore makes the program write data of one kind.
 type chore struct {
 	ledger
 	name string
-	act  func(ctx context.Context, c *chore, r *rand.Rand) error
-	// there is what there is now, by what the program says.
+	act  func(ctx context.Context, c *chore, r *rand.Rand) error // makes one random change
+	// there returns the values that the program has.
 	there func(ctx context.Context) (map[string]string, error)
 }
 
-// facts are remembered and forgotten.
+// facts returns a chore that stores and deletes facts in the memory.
 func (o *outage) facts() *chore {
 	type entry struct{ ID, Body string }
 	all := func(ctx context.Context) (list []entry, err error) {
@@ -124,7 +124,7 @@ func (o *outage) facts() *chore {
 		}}
 }
 
-// settings are keys of the configuration that are set and given back.
+// settings returns a chore that sets and unsets keys of the configuration.
 func (o *outage) settings() *chore {
 	const path = "/api/v1/config"
 	keys := []string{"persona.name", "timezone", "memory.most", "robots.keep_turns"}
@@ -153,8 +153,8 @@ func (o *outage) settings() *chore {
 		}}
 }
 
-// notices are for robots that are not there, and replace earlier ones. They are
-// posted to a path, and have ids that begin with the prefix.
+// notices returns a chore that sends and replaces notifications for robots that are not connected. It posts them to
+// path, with IDs that begin with prefix.
 func (o *outage) notices(name, path, prefix string) *chore {
 	return &chore{name: name,
 		act: func(ctx context.Context, c *chore, r *rand.Rand) error {
@@ -171,8 +171,8 @@ func (o *outage) notices(name, path, prefix string) *chore {
 		there: func(ctx context.Context) (map[string]string, error) { return o.open(ctx, prefix) }}
 }
 
-// acknowledgements are notifications that are sent and then acknowledged. One that was
-// acknowledged never comes back.
+// acknowledgements returns a chore that sends and acknowledges notifications. An acknowledged notification must not
+// appear again.
 func (o *outage) acknowledgements() *chore {
 	const prefix = "ack"
 	return &chore{name: "acknowledgements",
@@ -192,8 +192,7 @@ func (o *outage) acknowledgements() *chore {
 		there: func(ctx context.Context) (map[string]string, error) { return o.open(ctx, prefix) }}
 }
 
-// open are the notifications that wait, as a screen is shown them, and whose ids begin
-// with a prefix.
+// open returns the texts of the open notifications whose IDs begin with prefix, by ID, as a skin receives them.
 func (o *outage) open(ctx context.Context, prefix string) (map[string]string, error) {
 	w := appliancetest.WatchAt(o.t, o.url, appliancetest.Everything)
 	defer w.Leave()
@@ -220,10 +219,10 @@ func (o *outage) open(ctx context.Context, prefix string) (map[string]string, er
 	}
 }
 
-// hoursLeft is what is said of a timer of whole hours in its first minutes.
+// hoursLeft matches the answer about a timer of whole hours in its first minutes.
 var hoursLeft = regexp.MustCompile(`(\d+) hours?( and 5\d minutes)?`)
 
-// timers are set and cancelled, each in the name of a robot.
+// timers returns a chore that sets and cancels one timer of each of some robots.
 func (o *outage) timers() *chore {
 	const robots = 3
 	mac := func(n int) string { return fmt.Sprintf("A0:B1:C2:00:02:%02d", n) }
@@ -259,7 +258,7 @@ func (o *outage) timers() *chore {
 				if strings.Contains(answer, "no timer") {
 					continue
 				}
-				// It was set some seconds ago, and says hours and minutes.
+				// The timer was set some seconds ago, so the answer has one hour less, and minutes.
 				said := hoursLeft.FindStringSubmatch(answer)
 				if said == nil {
 					return nil, fmt.Errorf("of the timer it says %q", answer)
@@ -274,8 +273,8 @@ func (o *outage) timers() *chore {
 		}}
 }
 
-// adoption lets robots in and forgets them. A token of before is never good
-// again.
+// adoption returns a chore that adopts and forgets robots. A token from before a robot was forgotten must not be
+// valid again.
 func (o *outage) adoption() *chore {
 	const robots = 4
 	mac := func(n int) string { return fmt.Sprintf("A0:B1:C2:00:03:%02d", n) }
@@ -302,7 +301,7 @@ func (o *outage) adoption() *chore {
 				return o.ask(ctx, http.MethodDelete, "/api/v1/devices/"+strings.ReplaceAll(robot, ":", ""), nil, nil)
 			})
 			if err != nil {
-				delete(void, token) // perhaps
+				delete(void, token) // the token may still be valid
 			}
 			return err
 		},
@@ -335,8 +334,8 @@ func (o *outage) adoption() *chore {
 		}}
 }
 
-// strangers come, and are forgotten all at once. Who was forgotten, and has not
-// come again, is not there.
+// strangers returns a chore in which strangers check in and all strangers are forgotten. A forgotten stranger must
+// not be listed until it checks in again.
 func (o *outage) strangers() *chore {
 	seen, gone := map[string]bool{}, map[string]bool{}
 	return &chore{name: "strangers",
@@ -373,9 +372,9 @@ func (o *outage) strangers() *chore {
 		}}
 }
 
-// firmware is published and removed.
+// firmware returns a chore that publishes and removes firmware images.
 func (o *outage) firmware() *chore {
-	images := map[string][]byte{} // by SHA-256
+	images := map[string][]byte{} // key: SHA-256
 	for n := range 3 {
 		image := simrobot.Image(fmt.Sprintf("9.0.%d", n), 32<<10)
 		images[hashOf(image)] = image
@@ -406,7 +405,7 @@ func (o *outage) firmware() *chore {
 		}}
 }
 
-// rollouts of one image are set and changed.
+// rollouts returns a chore that changes the rollout of one firmware image.
 func (o *outage) rollouts() *chore {
 	image := simrobot.Image("9.1.0", 32<<10)
 	sha, published := hashOf(image), false
@@ -428,14 +427,14 @@ func (o *outage) rollouts() *chore {
 		there: func(ctx context.Context) (map[string]string, error) {
 			there := map[string]string{}
 			list, err := o.catalogue(ctx)
-			if percent, listed := list[sha]; listed && published { // else its publication was cut off
+			if percent, listed := list[sha]; listed && published { // otherwise a power cut has interrupted the publication
 				there[sha] = fmt.Sprint(percent, " %")
 			}
 			return there, err
 		}}
 }
 
-// catalogue is the percentage of each image's rollout, by SHA-256.
+// catalogue returns the percentage of each image's rollout, by SHA-256.
 func (o *outage) catalogue(ctx context.Context) (map[string]int, error) {
 	var list []struct {
 		SHA256  string
@@ -449,8 +448,7 @@ func (o *outage) catalogue(ctx context.Context) (map[string]int, error) {
 	return all, err
 }
 
-// images looks at the files of the catalogue: all that are in it are whole, and
-// there are no others.
+// images checks the files of the firmware images: there is a complete file for each listed image, and no other file.
 func (o *outage) images(listed []string) error {
 	files, err := os.ReadDir(filepath.Join(o.data, "firmware"))
 	if err != nil {
@@ -458,7 +456,7 @@ func (o *outage) images(listed []string) error {
 	}
 	var there []string
 	for _, f := range files {
-		if f.Name() == "orphaned" || f.Name() == "assets" { // what was cut off, and what assets looks at
+		if f.Name() == "orphaned" || f.Name() == "assets" { // interrupted uploads, and the files that the chore assets checks
 			continue
 		}
 		image, err := os.ReadFile(filepath.Join(o.data, "firmware", f.Name()))
@@ -476,7 +474,7 @@ func (o *outage) images(listed []string) error {
 	return nil
 }
 
-// assets are published, replaced and removed.
+// assets returns a chore that publishes, replaces and removes assets.
 func (o *outage) assets() *chore {
 	return &chore{name: "assets",
 		act: func(ctx context.Context, c *chore, r *rand.Rand) error {

@@ -30,7 +30,7 @@ import (
 	"perch/must"
 )
 
-// lock is what a route asks for.
+// lock names the key that a route requires.
 type lock string
 
 const (
@@ -47,8 +47,7 @@ const (
 	talksBearer lock = "the bearer of a talk"
 )
 
-// routeLocks has the routes of each lock. A route that is not here is one whose lock nobody has
-// thought of.
+// routeLocks lists the routes of each lock. Every route of the appliance must be listed.
 var routeLocks = map[lock][]string{
 	public: {"GET /perch-card.js", "GET /blueprints/:name"},
 	pages: {"GET /", "GET /robot", "GET /face", "GET /assets/:name", "GET /perch-authority.crt", "GET /perch-authority.mobileconfig", "GET /manifest.webmanifest", "GET /sw.js",
@@ -91,9 +90,9 @@ var routeLocks = map[lock][]string{
 		"GET /v1/vtuber/ws", "GET /v1/vtuber/schema", "POST /v1/vtuber/notifications"},
 }
 
-// keylessHere are the owner's routes that need no key on the addresses in local: they change
-// nothing and show no secret. A proxy on this machine that says nothing of itself opens them
-// to everybody behind it.
+// keylessHere lists the owner's routes that need no key on the addresses in local, because they change
+// nothing and show no secret. Through a proxy on this machine that adds no headers, all clients of the proxy
+// can use these routes.
 var keylessHere = []string{"GET /admin/devices", "GET /admin/songs", "GET /xiaozhi/admin/devices", "GET /xiaozhi/admin/songs",
 	"GET /metrics", "GET /api/v1/qr", "GET /api/v1/address", "GET /api/v1/status", "GET /api/v1/events", "GET /api/v1/turns", "GET /api/v1/days", "GET /api/v1/diary",
 	"GET /api/v1/diary/verify", "GET /api/v1/notifications", "GET /api/v1/permissions", "GET /api/v1/memory", "GET /api/v1/memory/stats",
@@ -103,7 +102,7 @@ var keylessHere = []string{"GET /admin/devices", "GET /admin/songs", "GET /xiaoz
 	"GET /api/v1/connections", "GET /api/v1/found", "GET /api/v1/engines", "GET /api/v1/engines/kinds", "GET /api/v1/timers", "GET /api/v1/relays", "GET /api/v1/doctor",
 	"GET /api/v1/logs", "GET /api/v1/sessions", "GET /api/agent-memory", "GET /api/agent-memory/stats"}
 
-// sockets are the routes that open a WebSocket.
+// sockets lists the routes that open a WebSocket.
 var sockets = []string{"GET /xiaozhi/v1", "GET /xiaozhi/v1/", "GET /vccp", "GET /vccp/", "GET /vccp/:session", "GET /v1/vtuber/ws",
 	"GET /client-ws", "GET /ws"}
 
@@ -127,25 +126,25 @@ func lockOf(route string) (lock, bool) {
 	return "", false
 }
 
-// prober tries routes, each time from another address, so that wrong keys are
-// not counted together.
+// prober sends requests to routes, each from another loopback address, because the appliance counts wrong keys
+// by address.
 type prober struct {
 	t     *testing.T
 	h     *running
-	known *tls.Config
-	from  int
-	told  func(text string) // what is answered; nil is nobody
+	known *tls.Config       // trusts the appliance's certificate
+	from  int               // number of requests so far
+	told  func(text string) // receives the responses; may be nil
 }
 
-// probe is one try.
+// probe describes a request.
 type probe struct {
-	route  string // "GET /path/:id"
-	header []string
-	host   string // empty is the listener's address
+	route  string   // such as "GET /path/:id"
+	header []string // names and values
+	host   string   // empty for the listener's address
 	query  string
-	body   string // empty is {}
-	old    bool   // HTTP/1.0
-	from   net.IP // empty is one that was not used before
+	body   string // empty for {}
+	old    bool   // whether to use HTTP/1.0
+	from   net.IP // the client's address; nil for an unused one
 }
 
 func (k *prober) dial(s *listener.Server, from net.IP) net.Conn {
@@ -167,7 +166,7 @@ func (k *prober) dial(s *listener.Server, from net.IP) net.Conn {
 	return conn
 }
 
-// at tries a route, and returns the status and the code of the error.
+// at sends a request to a listener, and returns the status and the code of the error.
 func (k *prober) at(s *listener.Server, n probe) (status int, code string) {
 	k.t.Helper()
 	conn := k.dial(s, n.from)
@@ -188,7 +187,7 @@ func (k *prober) at(s *listener.Server, n probe) (status int, code string) {
 		switch {
 		case n.body != "":
 		case n.route == "POST /api/v1/restart":
-			n.body = "{" // or nobody would be there for the next try
+			n.body = "{" // invalid, so that the appliance does not restart
 		default:
 			n.body = "{}"
 		}
@@ -212,13 +211,13 @@ func (k *prober) at(s *listener.Server, n probe) (status int, code string) {
 	var body []byte
 	if endless := answer.StatusCode < 400 && (answer.ContentLength < 0 && k.told == nil || strings.HasPrefix(answer.Header.Get("Content-Type"),
 		"text/")); !endless {
-		body, _ = io.ReadAll(io.LimitReader(answer.Body, 1<<20)) // a HEAD has none
+		body, _ = io.ReadAll(io.LimitReader(answer.Body, 1<<20)) // empty for HEAD
 	}
 	if k.told != nil {
 		k.told(fmt.Sprintf("%s %s %v\n%s", n.route, answer.Status, answer.Header, body))
 	}
 	var shown struct{ Error struct{ Code string } }
-	_ = json.Unmarshal(body, &shown) // what is no error has no code
+	_ = json.Unmarshal(body, &shown) // a response without an error has no code
 	return answer.StatusCode, shown.Error.Code
 }
 
@@ -235,10 +234,10 @@ func (n probe) write(w io.Writer, r *http.Request) error {
 	return err
 }
 
-// allowedPage is in allowed_origins.
+// allowedPage is the origin in allowed_origins.
 const allowedPage = "https://panel.example"
 
-// locked starts an appliance that has a key for every lock.
+// locked starts an appliance with keys for skins and the bridge, and returns the keys by their locks.
 func locked(t *testing.T, change func(*config.Config)) (*running, *prober, map[lock]string) {
 	c := appliancetest.Config()
 	c.Skins.Key, c.Bridge.Key = "the-key-of-the-skins", "the-key-of-the-bridge"
@@ -255,7 +254,7 @@ func locked(t *testing.T, change func(*config.Config)) (*running, *prober, map[l
 
 func bearer(key string) []string { return []string{"Authorization", "Bearer " + key} }
 
-// TestEveryRouteHasItsLock: no route of any listener is open to who has not its key.
+// TestEveryRouteHasItsLock: every route of every listener refuses clients without its key.
 func TestEveryRouteHasItsLock(t *testing.T) {
 	t.Parallel()
 	h, k, keys := locked(t, nil)
@@ -295,12 +294,12 @@ func TestEveryRouteHasItsLock(t *testing.T) {
 	}
 }
 
-// passed reports whether a lock let somebody through.
+// passed reports whether a response shows that the client had the right key.
 func passed(status int, code string) bool {
 	return status != 401 && status != 403 && status != 421 && status != 429 && code != "not_found" && code != "wrong_method"
 }
 
-// fromTheNetwork tries one route from the network.
+// fromTheNetwork checks the lock of a route on an address for the network.
 func (k *prober) fromTheNetwork(s *listener.Server, route string, l lock, keys map[lock]string) {
 	k.t.Helper()
 	expect := func(what string, n probe, want ...int) {
@@ -317,7 +316,7 @@ func (k *prober) fromTheNetwork(s *listener.Server, route string, l lock, keys m
 		}
 		return
 	}
-	// Whatever the lock, a page of somebody else and a name that is not ours.
+	// All locks refuse requests of foreign pages, and requests for a host that is not the appliance's.
 	expect("a foreign page", probe{header: append([]string{"Origin", "https://evil.example"}, right...)}, 403)
 	expect("a page of a file", probe{header: append([]string{"Origin", "null"}, right...)}, 403)
 	expect("a rebound name", probe{host: "evil.example:8003", header: right}, 421)
@@ -341,7 +340,7 @@ func (k *prober) fromTheNetwork(s *listener.Server, route string, l lock, keys m
 		expect("a wrong token in the query", probe{query: "device-id=a0b1c2d3e4f5&client-id=c&authorization=Bearer+wrong"}, 401)
 		return
 	case ticket:
-		// That there is no such image is told to anybody; its name is its hash.
+		// Every client may learn that an image does not exist, because its name is its hash.
 		expect("no ticket", probe{}, 403, 404)
 		expect("a wrong ticket", probe{query: "r=a0b1c2d3e4f5.zzzzzzz.AAAAAAAAAAAAAAAAAAAAAA"}, 403, 404)
 		expect("the owner's token", probe{header: bearer(keys[ownersToken])}, 403, 404)
@@ -381,13 +380,12 @@ func (k *prober) fromTheNetwork(s *listener.Server, route string, l lock, keys m
 	expect("the key as X-Admin-Token", probe{header: []string{"X-Admin-Token", keys[l]}}, 401)
 }
 
-// proxied are the headers by which a proxy tells of itself.
+// proxied lists headers that proxies add.
 var proxied = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Server", "Forwarded", "X-Real-Ip",
 	"Via",
 	"X-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "X-Ingress-Path"}
 
-// fromThisMachine tries one route on an address of this machine alone. An empty key is that
-// none is needed there.
+// fromThisMachine checks the lock of a route on a loopback address. key is empty if the route needs no key there.
 func (k *prober) fromThisMachine(s *listener.Server, route string, l lock, key string) {
 	k.t.Helper()
 	var right []string
@@ -407,13 +405,13 @@ func (k *prober) fromThisMachine(s *listener.Server, route string, l lock, key s
 	}
 	method, path, _ := strings.Cut(route, " ")
 	if method == http.MethodHead {
-		return // its answers do not say why; its lock is that of GET
+		return // responses to HEAD contain no code; the lock is that of GET
 	}
 	here := passed
 	switch l {
-	case talksBearer: // of all here, only agents in a talk of theirs have one
+	case talksBearer: // only agents that take part in a talk have a bearer token
 		here = func(status int, code string) bool { return status == 401 && code == "no_talk" }
-	case robotsToken, cameraToken: // the robot in the page is one as any other
+	case robotsToken, cameraToken: // the robot in the page needs a token, too
 		here = func(status int, code string) bool { return status == 401 || code == "no_device_id" }
 	case ticket:
 		here = func(status int, code string) bool {
@@ -455,7 +453,7 @@ func (k *prober) fromThisMachine(s *listener.Server, route string, l lock, key s
 		refused("through a proxy that says "+name, probe{header: []string{name, "127.0.0.1"}})
 	}
 	refused("through a proxy that says nothing", probe{old: true})
-	// What listens on loopback hears nobody else; where that fails, this holds.
+	// A loopback listener receives no requests of other machines. If it did, the handler would refuse them.
 	r := httptest.NewRequest(method, path, nil)
 	r.RemoteAddr, r.Host = "192.168.1.66:4000", "127.0.0.1:8004"
 	w := httptest.NewRecorder()
@@ -464,8 +462,7 @@ func (k *prober) fromThisMachine(s *listener.Server, route string, l lock, key s
 	}
 }
 
-// TestTheKeyInTheAddress opens WebSockets of skins where that is switched on,
-// and nothing else.
+// TestTheKeyInTheAddress: with skins.query_token, a key in the query opens the WebSockets of skins and no other route.
 func TestTheKeyInTheAddress(t *testing.T) {
 	h, k, keys := locked(t, func(c *config.Config) { c.Skins.QueryToken = true })
 	for _, s := range h.Listeners.Servers {
@@ -475,7 +472,7 @@ func TestTheKeyInTheAddress(t *testing.T) {
 		for l, key := range keys {
 			for _, route := range routeLocks[l] {
 				if route == "GET /api/v1/backup" || route == "POST /api/v1/restore" {
-					continue // they are another's, and need not be there
+					continue // TestRestoreWhileItRuns checks these
 				}
 				status, code := k.at(s, probe{route: route, query: "token=" + url.QueryEscape(key)})
 				if may := l == keyOfSkins && slices.Contains(sockets, route); passed(status, code) != may {
@@ -486,8 +483,8 @@ func TestTheKeyInTheAddress(t *testing.T) {
 	}
 }
 
-// TestTriesAreCountedTogether at the listeners that the network reaches, and each
-// lock by itself.
+// TestTriesAreCountedTogether: wrong keys are counted together for all listeners for the network, and separately for
+// each lock.
 func TestTriesAreCountedTogether(t *testing.T) {
 	h, k, keys := locked(t, nil)
 	clear, encrypted := h.Listeners.Servers[0], h.Listeners.Servers[slices.IndexFunc(h.Listeners.Servers,
@@ -514,9 +511,9 @@ func TestTriesAreCountedTogether(t *testing.T) {
 	}
 }
 
-// TestAProxyThatSaysNothing is a program of this machine to Perch, as nginx is since 1.29.7,
-// which speaks HTTP/1.1 and adds nothing. What is behind it reads, and has the rights of the
-// skins' and the bridge's key, but is not the owner.
+// TestAProxyThatSaysNothing: Perch cannot tell a proxy that uses HTTP/1.1 and adds no headers, as nginx since 1.29.7,
+// from another program on this machine. The clients of such a proxy can read, and have the rights of the keys of
+// skins and bridge, but cannot use the other routes of the owner.
 func TestAProxyThatSaysNothing(t *testing.T) {
 	t.Parallel()
 	h, _, keys := locked(t, nil)
@@ -544,8 +541,8 @@ func TestAProxyThatSaysNothing(t *testing.T) {
 	}
 }
 
-// TestThePageOfThisMachineComesIn: it reads without a session. By a link it has one, and may do
-// all.
+// TestThePageOfThisMachineComesIn: the page in a browser on this machine can read without a session. With the link
+// of perch open it gets a session, and can change everything.
 func TestThePageOfThisMachineComesIn(t *testing.T) {
 	t.Parallel()
 	h, _, _ := locked(t, nil)
@@ -577,11 +574,10 @@ func TestThePageOfThisMachineComesIn(t *testing.T) {
 	}
 }
 
-// uploads are the routes with bodies larger than those of all others.
+// uploads lists the routes that accept larger bodies than all others.
 var uploads = []string{"POST /api/v1/firmware", "POST /api/v1/assets/:name", "POST /api/v1/restore"}
 
-// TestSizesAreBounded: a stranger cannot fill the memory with bodies and headers larger than
-// any that belong there.
+// TestSizesAreBounded: the sizes of requests' bodies and headers are limited, so that a client cannot fill the memory.
 func TestSizesAreBounded(t *testing.T) {
 	h, k, keys := locked(t, nil)
 	large := func(n int) string { return `{"text":"` + strings.Repeat("x", n) + `"}` }
@@ -593,8 +589,8 @@ func TestSizesAreBounded(t *testing.T) {
 		l, _ := lockOf(route)
 		if r.Method != http.MethodPost || slices.Contains(uploads, route) || l == cameraToken || l == talksBearer ||
 			r.Path == "/xiaozhi/ota/activate" ||
-			slices.Contains([]string{"/api/v1/engines/try", "/api/v1/config/check"}, r.Path) || // of what is not there
-			strings.Contains(r.Path, "/devices/:id") { // which is of a robot that is not there
+			slices.Contains([]string{"/api/v1/engines/try", "/api/v1/config/check"}, r.Path) || // they respond with another error
+			strings.Contains(r.Path, "/devices/:id") { // the robot does not exist
 			continue
 		}
 		status, _ := k.at(s, probe{route: route, body: large(max(most[route], 256<<10)),
@@ -614,8 +610,8 @@ func TestSizesAreBounded(t *testing.T) {
 	}
 }
 
-// TestRobotsRoutesArePaced: robots are still served while one address keeps asking at the routes
-// that have no lock.
+// TestRobotsRoutesArePaced: an address that sends too many requests to routes without a lock is refused, and robots
+// at other addresses are still served.
 func TestRobotsRoutesArePaced(t *testing.T) {
 	h, _, _ := locked(t, nil)
 	e := h.Listeners.Servers[0].Server.Handler
@@ -626,7 +622,7 @@ func TestRobotsRoutesArePaced(t *testing.T) {
 		e.ServeHTTP(w, r)
 		return w.Code
 	}
-	paced := func(path string) bool { // sooner or later, for a slow machine asks slowly
+	paced := func(path string) bool { // sends many requests, because a slow machine sends few per second
 		for range 3000 {
 			if come("192.168.1.66:1", path) == http.StatusTooManyRequests {
 				return true
@@ -644,10 +640,9 @@ func TestRobotsRoutesArePaced(t *testing.T) {
 	}
 }
 
-// TestStrangersAtThePageArePaced: an address that has no session and no key may load the
-// page a few times at once. One that goes on is refused, each time after a second, at the
-// page and its files, at the owner's routes and where there is nothing. It does not count
-// together with its robots, and an owner who has come in is not counted.
+// TestStrangersAtThePageArePaced: an address without a session or key may load the page a few times. Further requests
+// to the page, its files, the owner's routes and unknown paths are refused, each after a second. Robots at the same
+// address and owners with a session are not refused.
 func TestStrangersAtThePageArePaced(t *testing.T) {
 	h, _, _ := locked(t, nil)
 	e := h.Listeners.Servers[0].Server.Handler
@@ -667,7 +662,7 @@ func TestStrangersAtThePageArePaced(t *testing.T) {
 		for i, path := range []string{"/", "/face", "/session", "/assets/icon.svg", "/perch-card.js", "/api/v1/status", "/api/perception/state",
 			"/v1/models", "/metrics", "/nothing"} {
 			from := fmt.Sprintf("192.168.1.%d", 100+i)
-			for n := range 150 { // three times the page with all of its files
+			for n := range 150 { // as many requests as loading the page with all its files three times
 				if status := come(from, path); status == http.StatusTooManyRequests {
 					t.Errorf("%s is refused after %d requests", path, n)
 					break
@@ -698,8 +693,8 @@ func TestStrangersAtThePageArePaced(t *testing.T) {
 	}
 }
 
-// TestMQTTAndWyomingAreLocked: MQTT wants its password, which the program makes where
-// nobody has set one; Wyoming knows no key, and is off until somebody wants it.
+// TestMQTTAndWyomingAreLocked: MQTT requires a password, which the program generates if none is configured. Wyoming
+// has no key, and is off by default.
 func TestMQTTAndWyomingAreLocked(t *testing.T) {
 	if c := config.Default(); c.Wyoming.Listen != "" || c.Bridge.Key != "" || c.Skins.Key != "" {
 		t.Errorf("something is open by default: %q, %q, %q", c.Wyoming.Listen, c.Bridge.Key, c.Skins.Key)

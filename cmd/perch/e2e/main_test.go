@@ -39,13 +39,14 @@ func TestMain(m *testing.M) {
 // running is an appliance that runs in a test.
 type running struct{ *appliancetest.Appliance }
 
+// open starts an appliance with a data directory, and stops it at the end of the test.
 func open(t *testing.T, c config.Config, data string) *running {
 	t.Helper()
 	return &running{appliancetest.Start(t, c, data)}
 }
 
-// TestWhatWasRememberedSurvivesSIGKILL: what the robot has said that it will remember is there
-// after a power cut in the same moment.
+// TestWhatWasRememberedSurvivesSIGKILL: a fact is not lost if the power fails right after the robot has said that it
+// will remember the fact.
 func TestWhatWasRememberedSurvivesSIGKILL(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -66,8 +67,8 @@ func TestWhatWasRememberedSurvivesSIGKILL(t *testing.T) {
 	p.stop()
 }
 
-// TestIdentityOfRobots: nobody passes for an owner's robot with a token of another client, a
-// forged one or none.
+// TestIdentityOfRobots: a client cannot connect as an adopted robot with another client's token, a forged token or
+// none.
 func TestIdentityOfRobots(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	checkIn := func(client string) (token string) {
@@ -117,8 +118,8 @@ func TestIdentityOfRobots(t *testing.T) {
 	}
 }
 
-// TestCommandsSpeakToTheAppliance: an owner at the machine lists robots, has them speak and is told
-// what is wrong, without a token.
+// TestCommandsSpeakToTheAppliance: the commands work on the appliance's machine without a token, and print errors with
+// their causes.
 func TestCommandsSpeakToTheAppliance(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	h.command("robot list", 0, "no robot")

@@ -11,7 +11,7 @@ import (
 	"perch/must"
 )
 
-// TestMemoryCommands list what is remembered, show and forget one entry.
+// TestMemoryCommands: the commands memory list, stats, show and forget.
 func TestMemoryCommands(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	if out := h.command("memory list", 0); out != "nothing is remembered\n" {
@@ -46,7 +46,7 @@ func TestMemoryCommands(t *testing.T) {
 	}
 }
 
-// TestMemoryAdd keeps a fact with all that is said of it.
+// TestMemoryAdd: the command memory add stores a fact with all values of its flags.
 func TestMemoryAdd(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	id := strings.TrimSpace(h.command("memory add --type feedback --tag #Lamp --tag evening --important --expires 36h no bright light", 0))
@@ -67,7 +67,7 @@ func TestMemoryAdd(t *testing.T) {
 	}
 }
 
-// TestNotificationList shows what is open.
+// TestNotificationList: the command notification list prints the open notifications.
 func TestNotificationList(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	if out := h.command("notification list", 0); out != "there are no notifications\n" {

@@ -17,8 +17,8 @@ import (
 	"perch/waittest"
 )
 
-// byMQTT is an appliance with a broker whose robots use MQTT, and a robot of that
-// kind which does not talk.
+// byMQTT starts an appliance with a broker whose robots use MQTT, and a connected robot that does not talk. It also
+// returns a listener to the broker's messages.
 func byMQTT(t *testing.T, o simrobot.Options) (*appliancetest.Appliance, *appliancetest.Listener, *appliancetest.Robot) {
 	t.Helper()
 	c := appliancetest.WithBroker(t)
@@ -38,6 +38,7 @@ func subtitles(r *appliancetest.Robot) []simrobot.SentenceShown {
 	return appliancetest.ObservationsOf[simrobot.SentenceShown](r)
 }
 
+// over matches the end of a notification that a robot has played.
 func over(e simrobot.Observation) bool { return e == simrobot.NotificationOver{} }
 
 // overs counts the notifications that a robot has played to their end.
@@ -45,9 +46,8 @@ func overs(r *appliancetest.Robot) int {
 	return len(appliancetest.ObservationsOf[simrobot.NotificationOver](r))
 }
 
-// TestAnIdleRobotSpeaks: a notification of Home Assistant's is spoken by a robot
-// that nobody talks to, with its subtitles at their times, and told as spoken once it
-// was played.
+// TestAnIdleRobotSpeaks: an idle robot speaks a notification of Home Assistant, with subtitles at the right times. The
+// notification is reported as spoken when the robot has played it.
 func TestAnIdleRobotSpeaks(t *testing.T) {
 	t.Parallel()
 	h, l, r := byMQTT(t, simrobot.Options{Firmware: "2.5", Record: true})
@@ -71,8 +71,8 @@ func TestAnIdleRobotSpeaks(t *testing.T) {
 	}
 }
 
-// TestCutByAWakeWord: what a person has cut off by talking to the robot is told
-// afterwards, once.
+// TestCutByAWakeWord: if a wake word interrupts a notification, the robot speaks the notification in the talk that
+// follows.
 func TestCutByAWakeWord(t *testing.T) {
 	t.Parallel()
 	h, l, r := byMQTT(t, simrobot.Options{Firmware: "2.5", Say: nil})
@@ -90,7 +90,7 @@ func TestCutByAWakeWord(t *testing.T) {
 	}
 }
 
-// TestThirtyNotifications: those that come at once are spoken in their order.
+// TestThirtyNotifications: notifications that arrive at the same time are spoken in order.
 func TestThirtyNotifications(t *testing.T) {
 	t.Parallel()
 	h, _, r := byMQTT(t, simrobot.Options{Firmware: "2.5"})
@@ -112,8 +112,8 @@ func TestThirtyNotifications(t *testing.T) {
 	}
 }
 
-// TestAHeadTurnsBetweenTalks: by an automation's message, through the broker and the
-// mirror, at a robot that nobody talks to.
+// TestAHeadTurnsBetweenTalks: an MQTT message, as an automation of Home Assistant sends it, turns the head of an idle
+// robot.
 func TestAHeadTurnsBetweenTalks(t *testing.T) {
 	t.Parallel()
 	h, l, r := byMQTT(t, simrobot.Options{Firmware: "2.2.4"})
@@ -132,8 +132,8 @@ func TestAHeadTurnsBetweenTalks(t *testing.T) {
 	h.Eventually("it is told as spoken", func() bool { return l.Has("perch/a0b1c2d3e4f5/notification", `"spoken"`) })
 }
 
-// TestABadNetwork: a talk with lost, late and overtaken datagrams, in which the robot's
-// router gives it another port, is understood and answered.
+// TestABadNetwork: a talk works although datagrams are lost, late and reordered, and the robot's port changes as
+// behind a router.
 func TestABadNetwork(t *testing.T) {
 	t.Parallel()
 	c := appliancetest.Config()
@@ -152,8 +152,8 @@ func TestABadNetwork(t *testing.T) {
 	}
 }
 
-// TestTLSForRobots: a robot whose firmware knows our authority has an encrypted
-// connection, and another finds no way in.
+// TestTLSForRobots: a robot whose firmware trusts the certificate's authority connects over TLS. Other robots cannot
+// connect.
 func TestTLSForRobots(t *testing.T) {
 	t.Parallel()
 	c := appliancetest.Config()
@@ -175,8 +175,8 @@ func TestTLSForRobots(t *testing.T) {
 	}
 }
 
-// TestRobotsPasswords: each is good for its own robot and its own client alone, and for
-// no topic but the robots' own.
+// TestRobotsPasswords: an MQTT password is valid only for its robot and client. A robot that publishes to a topic
+// other than its own is disconnected.
 func TestRobotsPasswords(t *testing.T) {
 	c := appliancetest.Config()
 	c.Robots.Transport = string(device.MQTT)
@@ -221,7 +221,7 @@ func TestRobotsPasswords(t *testing.T) {
 	body := append([]byte{0, byte(len(topic))}, topic+`{"text": "I am not that robot"}`...)
 	must.Value(conn.Write(mqttPacket(0x30, body)))(t)
 	_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
-	if _, err := io.Copy(io.Discard, conn); err != nil { // what the robot was sent before, and the end
+	if _, err := io.Copy(io.Discard, conn); err != nil { // reads earlier messages until the connection is closed
 		t.Errorf("a robot that publishes elsewhere is not disconnected: %v", err)
 	}
 }

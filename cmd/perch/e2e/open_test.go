@@ -10,8 +10,8 @@ import (
 	"perch/gateway/httpserver/httpservertest"
 )
 
-// TestOpenLetsABrowserIn: what perch open prints is good once, for a session that the
-// owner's routes and skins' socket take, and whose end ends it.
+// TestOpenLetsABrowserIn: the link that perch open prints begins one session, which is valid for the owner's routes
+// and for those of skins until it is ended.
 func TestOpenLetsABrowserIn(t *testing.T) {
 	c := appliancetest.Config()
 	c.Skins.Key = "the-key-of-the-skins"
@@ -36,13 +36,13 @@ func TestOpenLetsABrowserIn(t *testing.T) {
 		h.Expect(http.StatusForbidden, "foreign_origin", http.MethodPost, "/api/v1/notifications", `{"text":"hello"}`,
 			"Cookie", cookie, "Origin", foreign)
 	}
-	// The bridge is not the owner's.
+	// A session is not valid for the bridge.
 	h.Expect(http.StatusForbidden, "no_key_set", http.MethodGet, "/api/perception/state", "", "Cookie", cookie, "X-Perch-Page", "1")
 	h.Expect(http.StatusNoContent, "", http.MethodDelete, "/session", "", own...)
 	h.Expect(http.StatusUnauthorized, "wrong_key", http.MethodGet, "/api/v1/status", "", "Cookie", cookie, "X-Perch-Page", "1")
 }
 
-// TestPageSwitchedOff: nothing is served for it, and nobody logs in by it.
+// TestPageSwitchedOff: if the page is disabled, its routes do not exist, and nobody can log in.
 func TestPageSwitchedOff(t *testing.T) {
 	c := appliancetest.Config()
 	c.Web.Enabled = false

@@ -14,7 +14,7 @@ import (
 	"perch/socket"
 )
 
-// openClawAt is the listener of programs made for OpenClaw's gateway.
+// openClawAt returns the listener for programs made for OpenClaw's gateway.
 func openClawAt(t *testing.T, h *running) *listener.Server {
 	t.Helper()
 	for _, s := range h.Listeners.Servers {
@@ -26,8 +26,8 @@ func openClawAt(t *testing.T, h *running) *listener.Server {
 	return nil
 }
 
-// openClawClient connects as such a program does, with a token where it has one. A
-// refusal is the answer to its connect.
+// openClawClient connects like such a program, with a token unless it is empty. It returns the response to the request
+// connect, which may be an error.
 func openClawClient(t *testing.T, url, token string) (c *avatartest.Client, answer string) {
 	t.Helper()
 	c, _ = avatartest.DialOpenClaw(t, url, func(message string) string { return message })
@@ -39,8 +39,8 @@ func openClawClient(t *testing.T, url, token string) (c *avatartest.Client, answ
 	return c, c.Next()
 }
 
-// TestAnAvatarOfOpenClaw has a text answered by the appliance's agent, and is shown the
-// turn; so is a skin, under the session of that talk.
+// TestAnAvatarOfOpenClaw: the appliance's agent answers a text from a program made for OpenClaw's gateway, and the
+// program receives the events of the turn.
 func TestAnAvatarOfOpenClaw(t *testing.T) {
 	c := appliancetest.Config()
 	c.Skins.OpenClaw = "127.0.0.1:0"
@@ -78,7 +78,8 @@ func TestAnAvatarOfOpenClaw(t *testing.T) {
 	}
 }
 
-// TestOpenClawOnTheNetwork: its token is the skins' key, and pages are refused.
+// TestOpenClawOnTheNetwork: on an address for the network, the token is the skins' key. Web pages and foreign host
+// names are refused.
 func TestOpenClawOnTheNetwork(t *testing.T) {
 	c := appliancetest.Config()
 	c.Skins.Key, c.Skins.OpenClaw = "the-key-of-the-skins", "0.0.0.0:0"

@@ -15,8 +15,7 @@ import (
 
 var hereIAm = appliancetest.Match(func(a simrobot.Alerted) bool { return a.Message == "Here I am." })
 
-// showsItself checks that a robot shows which one it is: by a message, by its lights that go on and
-// off, and by a nod.
+// showsItself checks that a robot identifies itself: by a message, by lights that go on and off, and by a nod.
 func showsItself(h *appliancetest.Appliance, r *appliancetest.Robot) {
 	h.T.Helper()
 	h.Await(r, "it shows a message", hereIAm)
@@ -32,7 +31,7 @@ func showsItself(h *appliancetest.Appliance, r *appliancetest.Robot) {
 	}
 }
 
-// identify has a robot show which one it is.
+// identify requests that a robot identifies itself, and checks the response.
 func identify(h *appliancetest.Appliance, want string) {
 	h.T.Helper()
 	if status, body := h.Owner(http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/identify", ""); status != http.StatusAccepted || body != want {
@@ -40,7 +39,8 @@ func identify(h *appliancetest.Appliance, want string) {
 	}
 }
 
-// TestARobotIsIdentified on either transport, and one that sleeps when it is there again.
+// TestARobotIsIdentified: a robot identifies itself over both transports. A robot that is not connected shows the
+// message when it connects.
 func TestARobotIsIdentified(t *testing.T) {
 	t.Run("over WebSocket", func(t *testing.T) {
 		h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
@@ -60,8 +60,8 @@ func TestARobotIsIdentified(t *testing.T) {
 	})
 }
 
-// TestWhatARobotRemembersIsPublished, once: so that a page moves by itself. So are its
-// timers, when they are set, when they are cancelled and when they ring.
+// TestWhatARobotRemembersIsPublished: each change of the memory and of the timers is published once as event.Changed,
+// so that pages can update themselves.
 func TestWhatARobotRemembersIsPublished(t *testing.T) {
 	t.Parallel()
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())

@@ -13,7 +13,7 @@ import (
 	"perch/must"
 )
 
-// passports has a household with two characters, a robot of one of them and a skins' key.
+// passports starts an appliance with a robot and a skins' key. owner and skin are the headers with their keys.
 func passports(t *testing.T, data string) (h *running, owner, skin []string) {
 	t.Helper()
 	c := appliancetest.Config()
@@ -25,8 +25,8 @@ func passports(t *testing.T, data string) (h *running, owner, skin []string) {
 
 const someWallet = "0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb7"
 
-// TestPassports: one for each character, made of it until its owner writes; it survives a
-// restart and a backup, and goes with its character.
+// TestPassports: each character has a passport, which has the values of the character until the owner changes them.
+// The passport survives a restart and a restore, and is deleted with its character.
 func TestPassports(t *testing.T) {
 	data := t.TempDir()
 	h, owner, skin := passports(t, data)
@@ -55,7 +55,7 @@ func TestPassports(t *testing.T) {
 		`"https://leo.example/","walletAddress":"`+someWallet+`","chainId":8453,"x":{"y":[1.0]},"meta":{"erc8004":{"agentId":22}}}`, owner...)
 	h.Expect(200, `"name":"Leo"`, "PUT", "/api/agents/me?robot=a0b1c2d3e4f5", `{"name":"Leo","avatar_id":null}`, owner...)
 	h.Expect(200, `"name":"House"`, "PUT", "/api/agents/me", `{"name":"House"}`, owner...)
-	h.command("character list", 0, "House", "Leo") // everywhere, not only in the passport
+	h.command("character list", 0, "House", "Leo") // the names have changed everywhere
 	here, _ := httpservertest.Ask(t, http.MethodPut, h.LocalURL()+"api/agents/me", `{"name":"House"}`, owner...)
 	if here.StatusCode != http.StatusOK {
 		t.Errorf("of a program on this machine: %s", here.Status)
@@ -86,8 +86,8 @@ func TestPassports(t *testing.T) {
 	h.Expect(200, `"name":"Coach Leo"`, "GET", "/api/agents/coach-leo", "", skin...)
 }
 
-// TestPassportsOfStrangers: only the owner writes, what is no passport is refused by a
-// sentence, and nothing of it is kept.
+// TestPassportsOfStrangers: only the owner can change passports. Invalid passports are refused with an error, and
+// change nothing.
 func TestPassportsOfStrangers(t *testing.T) {
 	data := t.TempDir()
 	h, owner, skin := passports(t, data)

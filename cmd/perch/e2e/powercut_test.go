@@ -22,8 +22,7 @@ import (
 	"perch/store/storetest"
 )
 
-// outage is an appliance that runs as a program on one data directory, and is
-// killed again and again while everybody has it write.
+// outage runs the program on one data directory, and kills it again and again while clients make it write.
 type outage struct {
 	*process
 	t    *testing.T
@@ -36,11 +35,11 @@ func (o *outage) begin(env ...string) {
 	o.process = begin(o.t, perchBinary(o.t), o.data, nil, append([]string{
 		"PERCH_MQTT_BROKER=none", "PERCH_ADOPTION=code", "PERCH_MDNS_ENABLED=false",
 		"PERCH_BRIDGE_KEY=" + appliancetest.Key, "PERCH_SKINS_KEY=" + appliancetest.Key,
-		// Nobody is listened to, and a recognizer takes a second to load.
+		// No sound is recognized, and the embedded recognizer takes a second to load.
 		"PERCH_SPEECH_RECOGNIZERS_0_KIND=wyoming", "PERCH_SPEECH_RECOGNIZERS_0_URL=tcp://127.0.0.1:9"}, env...)...)
 }
 
-// ask sends a request with the key that its path wants.
+// ask sends a request with the key that its path requires.
 func (o *outage) ask(ctx context.Context, method, path string, body, into any, header ...string) error {
 	if strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/api/perception/") || strings.HasPrefix(path, "/api/voice/") {
 		header = append([]string{"Authorization", "Bearer " + appliancetest.Key}, header...)
@@ -48,8 +47,7 @@ func (o *outage) ask(ctx context.Context, method, path string, body, into any, h
 	return o.process.ask(ctx, method, path, body, into, header...)
 }
 
-// checkIn is a robot that boots, as far as it takes to be known. The token is
-// empty while it waits for its owner.
+// checkIn sends a robot's check-in. The token is empty if the robot waits to be adopted.
 func (o *outage) checkIn(ctx context.Context, mac string) (token string, err error) {
 	var reply struct{ WebSocket struct{ Token string } }
 	err = o.ask(ctx, http.MethodPost, "/xiaozhi/ota/", []byte(`{}`), &reply,
@@ -57,8 +55,7 @@ func (o *outage) checkIn(ctx context.Context, mac string) (token string, err err
 	return reply.WebSocket.Token, err
 }
 
-// adopted is a robot that boots, and that its owner has adopted. One that was
-// forgotten in between is adopted when it boots once more.
+// adopted checks a robot in and adopts it. If the robot is forgotten in between, adopted tries again.
 func (o *outage) adopted(ctx context.Context, mac string) error {
 	for {
 		if _, err := o.checkIn(ctx, mac); err != nil {
@@ -78,7 +75,8 @@ func forgotten(err error) bool {
 	return errors.As(err, &refused) && refused.status == http.StatusNotFound
 }
 
-// chat has the mind answer, as the robot of that MAC where one is named.
+// chat returns the agent's answer to a text, in the conversation of the robot with a MAC address, or in one of its own
+// if mac is empty.
 func (o *outage) chat(ctx context.Context, mac, text string) (string, error) {
 	var reply struct {
 		Choices []struct{ Message struct{ Content string } }
@@ -95,10 +93,9 @@ func (o *outage) chat(ctx context.Context, mac, text string) (string, error) {
 	return reply.Choices[0].Message.Content, nil
 }
 
-// TestPowerCuts kills the program sixty times, or PERCH_KILLS, while robots and
-// people have it write, on one data directory, so that damage would add up. Whatever
-// was acknowledged is there each time, nothing is there by halves, and nothing is left
-// behind.
+// TestPowerCuts kills the program sixty times, or PERCH_KILLS times, while clients make it write into one data
+// directory. After each start, everything that was acknowledged is there, nothing is partial, and no temporary file
+// remains.
 func TestPowerCuts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many starts take minutes, in make test-all")
@@ -115,11 +112,11 @@ func TestPowerCuts(t *testing.T) {
 	for cut := range cuts {
 		began := time.Now()
 		var env []string
-		if cut%4 > 0 { // to make what robots say takes the processor, which the test does not have for long
+		if cut%4 > 0 { // synthesizing phrases takes CPU time, so only every fourth run does it
 			env = []string{"PERCH_SPEECH_SYNTHESIZERS_0_KIND=wyoming", "PERCH_SPEECH_SYNTHESIZERS_0_URL=tcp://127.0.0.1:9"}
 		}
 		o.begin(env...)
-		if r.IntN(5) == 0 { // while it starts
+		if r.IntN(5) == 0 { // the power fails during the start
 			time.Sleep(time.Duration(r.Int64N(int64(150 * time.Millisecond))))
 			o.cut()
 			continue
@@ -147,7 +144,7 @@ func TestPowerCuts(t *testing.T) {
 	o.stop()
 	for _, c := range chores {
 		t.Logf("%s: %d acknowledged, %d of them removals, %d cut off", c.name, c.acts, c.removals, c.cuts)
-		if c.acts < ends/20 { // a machine that has much else to do acknowledges few
+		if c.acts < ends/20 { // a low limit, because a busy machine acknowledges few changes
 			t.Errorf("%s: only %d were acknowledged", c.name, c.acts)
 		}
 	}
@@ -157,9 +154,8 @@ func TestPowerCuts(t *testing.T) {
 	}
 }
 
-// TestPowerCutsOnAFullDisk kills the program PERCH_KILLS times, or eight, while facts are
-// remembered on a disk that fills up and is emptied. Those that were acknowledged are
-// there each time, and those that were refused are not.
+// TestPowerCutsOnAFullDisk kills the program eight times, or PERCH_KILLS times, while facts are stored on a disk that
+// is sometimes full. After each start, the acknowledged facts are there, and the refused ones are not.
 func TestPowerCutsOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	disk := storetest.SmallDisk(t, "8m")
@@ -200,7 +196,7 @@ func TestPowerCutsOnAFullDisk(t *testing.T) {
 			var no *errRefused
 			switch {
 			case errors.As(err, &no) && no.status == http.StatusInsufficientStorage && full:
-				facts.changing = "" // it must never be there
+				facts.changing = "" // the refused fact must not appear
 				refused++
 			case err != nil:
 				t.Errorf("in round %d: %v", cut, err)
@@ -215,7 +211,8 @@ func TestPowerCutsOnAFullDisk(t *testing.T) {
 	}
 }
 
-// inspect looks whether all is there.
+// inspect checks that the program has all acknowledged values, that the diary is consistent, and that the data
+// directory contains no unknown files.
 func (o *outage) inspect(chores []*chore, cut int) {
 	o.t.Helper()
 	ctx, cancel := context.WithTimeout(o.t.Context(), startWithin)
@@ -249,7 +246,7 @@ func (o *outage) inspect(chores []*chore, cut int) {
 	}
 }
 
-// load has everybody write until the power goes.
+// load runs all chores and robots at the same time, and cuts the power after the duration lasts.
 func (o *outage) load(chores []*chore, r *rand.Rand, lasts time.Duration) {
 	o.t.Helper()
 	ctx, cancel := context.WithTimeout(o.t.Context(), time.Minute)
@@ -264,7 +261,7 @@ func (o *outage) load(chores []*chore, r *rand.Rand, lasts time.Duration) {
 					o.t.Errorf("%s: %v", c.name, err)
 					return
 				case err != nil:
-					return // the power has gone
+					return // the power was cut
 				}
 			}
 		})
@@ -277,8 +274,8 @@ func (o *outage) load(chores []*chore, r *rand.Rand, lasts time.Duration) {
 	all.Wait()
 }
 
-// alone has the power go as soon as one chore was answered, while nobody else writes: every
-// durable write takes with it what waits, and so hides an answer that came too early.
+// alone runs one chore, and cuts the power right after its last response. Nothing else writes meanwhile: other durable
+// writes would also commit queued writes, and hide a response that was sent too early.
 func (o *outage) alone(c *chore, r *rand.Rand) {
 	o.t.Helper()
 	ctx, cancel := context.WithTimeout(o.t.Context(), time.Minute)
@@ -291,7 +288,7 @@ func (o *outage) alone(c *chore, r *rand.Rand) {
 	o.cut()
 }
 
-// talks is a robot that opens its channel and is spoken to.
+// talks runs a robot that opens its channel and gets texts to answer, until ctx ends.
 func (o *outage) talks(ctx context.Context) {
 	const mac = "A0:B1:C2:00:00:01"
 	if o.adopted(ctx, mac) != nil {
@@ -311,7 +308,7 @@ func (o *outage) talks(ctx context.Context) {
 	defer running.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	running.Go(func() { _ = robot.Run(ctx) }) // it loses its channel, which is what this is about
+	running.Go(func() { _ = robot.Run(ctx) }) // fails when the power is cut
 	select {
 	case <-greeted:
 	case <-ctx.Done():
@@ -325,7 +322,7 @@ func (o *outage) talks(ctx context.Context) {
 	}
 }
 
-// senses is a robot that sees somebody all the time.
+// senses reports a face that a robot sees, again and again, until ctx ends.
 func (o *outage) senses(ctx context.Context) {
 	const mac = "A0:B1:C2:00:00:02"
 	if o.adopted(ctx, mac) != nil {

@@ -23,23 +23,23 @@ import (
 	"perch/waittest"
 )
 
-// startWithin is how long the program may take to serve.
+// startWithin is how long the program may take until it serves.
 const startWithin = 30 * time.Second
 
-// process is the program as a process of its own.
+// process is the program as a child process of the test.
 type process struct {
 	t        testing.TB
 	data     string
 	cmd      *exec.Cmd
-	out      waittest.Buffer // what it prints
-	log      waittest.Buffer
-	ready    chan string
-	exited   chan struct{} // closed when it has ended
-	ended    error         // how, then
+	out      waittest.Buffer // the program's stdout
+	log      waittest.Buffer // the program's stderr
+	ready    chan string     // receives the program's URL when it serves
+	exited   chan struct{}   // closed when the program has ended
+	ended    error           // result of the program; valid when exited is closed
 	client   http.Client
-	profiles *profiling // nil, unless somebody wants them
+	profiles *profiling // nil without profiles
 
-	url, token string // of one that serves, and its owner's
+	url, token string // the program's URL and the owner's token, after serves
 }
 
 // begin runs a program on free ports.
@@ -59,8 +59,8 @@ func begin(t testing.TB, binary, data string, args []string, env ...string) *pro
 	return p
 }
 
-// launch runs a program. It gets none of our own settings, such as PERCH_KILLS, and ends with
-// the test, however that ends.
+// launch runs a program. The program does not inherit variables of the test that begin with PERCH_, such as
+// PERCH_KILLS. It ends with the test, even if the test is killed.
 func launch(t testing.TB, binary, data string, args []string, env ...string) *process {
 	t.Helper()
 	p := &process{t: t, data: data, ready: make(chan string, 1), exited: make(chan struct{})}
@@ -78,7 +78,7 @@ func launch(t testing.TB, binary, data string, args []string, env ...string) *pr
 				address, _, _ := strings.Cut(after, "]")
 				select {
 				case p.ready <- "http://" + address:
-				default: // another line of it
+				default: // a later line with addresses
 				}
 			}
 		}
@@ -87,8 +87,7 @@ func launch(t testing.TB, binary, data string, args []string, env ...string) *pr
 	return p
 }
 
-// program runs this program without MQTT, unless env has it, and returns when it
-// serves.
+// program runs the program without a broker, unless env configures one, and returns when the program serves.
 func program(t testing.TB, data string, env ...string) *process {
 	t.Helper()
 	p := begin(t, perchBinary(t), data, nil, append([]string{"PERCH_MQTT_BROKER=none"}, env...)...)
@@ -105,7 +104,7 @@ func (p *process) up() {
 	}
 }
 
-// serves waits until the program serves, or ends it where that takes too long.
+// serves waits until the program serves. If this takes longer than startWithin, it kills the program.
 func (p *process) serves() error {
 	late := time.NewTimer(startWithin)
 	defer late.Stop()
@@ -124,18 +123,18 @@ func (p *process) serves() error {
 
 func (p *process) ota() string { return p.url + "/xiaozhi/ota/" }
 
-// end has the program end, and returns how it did.
+// end sends the program a signal, waits for its end, and returns its result.
 func (p *process) end(by syscall.Signal) error {
 	if p.profiles != nil && p.profiles.stop != nil {
 		p.profiles.stop()
 	}
-	_ = p.cmd.Process.Signal(by) // one that has ended by itself is seen below
+	_ = p.cmd.Process.Signal(by) // fails if the program has ended; p.ended is then its result
 	<-p.exited
 	p.client.CloseIdleConnections()
 	return p.ended
 }
 
-// stop ends the program as a service manager does.
+// stop ends the program with SIGTERM, as a service manager does.
 func (p *process) stop() {
 	p.t.Helper()
 	if err := p.end(syscall.SIGTERM); err != nil {
@@ -143,7 +142,7 @@ func (p *process) stop() {
 	}
 }
 
-// cut is a power cut.
+// cut simulates a power cut: it kills the program.
 func (p *process) cut() {
 	p.t.Helper()
 	err := p.end(syscall.SIGKILL)
@@ -153,7 +152,7 @@ func (p *process) cut() {
 	}
 }
 
-// errRefused is an answer that is none of those expected.
+// errRefused is the error for a response with a status of 300 or above.
 type errRefused struct {
 	status int
 	text   string
@@ -161,9 +160,9 @@ type errRefused struct {
 
 func (e *errRefused) Error() string { return fmt.Sprintf("%d %s", e.status, e.text) }
 
-// ask sends a request, as the owner where header has nothing else. body is sent
-// as it is, or as JSON. An error that is no errRefused is a program that has
-// gone.
+// ask sends a request with the owner's token, unless header replaces it, and decodes the response into into, which may
+// be nil. A body of type []byte is sent unchanged, any other as JSON. An error other than errRefused usually means that
+// the program has ended.
 func (p *process) ask(ctx context.Context, method, path string, body, into any, header ...string) error {
 	text, ready := body.([]byte)
 	if body != nil && !ready {

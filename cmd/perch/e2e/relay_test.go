@@ -13,13 +13,13 @@ import (
 	"perch/must"
 )
 
-// TestRelayCommands are what an owner does with avatar programs: list them, see what is
-// wrong with one, and look at an avatar.
+// TestRelayCommands: the commands relay list and relay try list the avatar programs with their faults, and show all
+// states on one.
 func TestRelayCommands(t *testing.T) {
 	t.Parallel()
 	works := appliancetest.NewAvatar(t, "")
 	c := appliancetest.Config()
-	other := open(t, appliancetest.Config(), t.TempDir()) // answers by HTTP, and is no avatar program
+	other := open(t, appliancetest.Config(), t.TempDir()) // an HTTP server that is no avatar program
 	c.Relays = []config.Relay{
 		{Kind: "warudo", URL: "ws://" + works.Address, Words: map[string]string{"state.thinking": "ponders"}},
 		{Kind: "warudo", Name: "closed", URL: "ws://" + appliancetest.FreeAddress(t)},
@@ -71,8 +71,8 @@ func TestRelayCommands(t *testing.T) {
 		"FAIL  relay obs           the program at")
 }
 
-// vtube answers as VTube Studio does whose model has no expressions: all but what waits
-// for somebody at a popup, where popup is set.
+// vtube returns a function that responds like VTube Studio with a model without expressions. If popup is true, it does
+// not respond to the request for a token, as VTube Studio while its popup waits.
 func vtube(popup bool) func(string) string {
 	return func(text string) string {
 		var m map[string]any
@@ -95,8 +95,8 @@ func vtube(popup bool) func(string) string {
 	}
 }
 
-// TestTheDoctorNamesWhatAnAvatarProgramWaitsFor: a popup, and a model that can show no
-// face.
+// TestTheDoctorNamesWhatAnAvatarProgramWaitsFor: the doctor reports a popup of VTube Studio that waits, and a model
+// that has no expressions.
 func TestTheDoctorNamesWhatAnAvatarProgramWaitsFor(t *testing.T) {
 	t.Parallel()
 	popup, plain := appliancetest.NewReplyingAvatar(t, "", vtube(true)), appliancetest.NewReplyingAvatar(t, "", vtube(false))

@@ -25,10 +25,10 @@ import (
 	"perch/voice/wyoming"
 )
 
-// speaker is a server of speech as OpenAI's, which knows all voices but one.
+// speaker is a server with OpenAI's API for speech, which has all voices except "nobody".
 type speaker struct {
 	mu    sync.Mutex
-	asked []string // "voice: text"
+	asked []string // the requests as "voice: text"
 }
 
 func (s *speaker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -60,8 +60,8 @@ func (s *speaker) was(asked string) bool {
 	return false
 }
 
-// TestARobotIsNamedByCommand, spoken to by its name, and has a voice of its own;
-// one that the engine does not have costs the others nothing.
+// TestARobotIsNamedByCommand: commands give a robot a name and its own voice, and accept the name. With a voice that
+// the engine does not have, the robot speaks in the default voice, and the engine has not failed.
 func TestARobotIsNamedByCommand(t *testing.T) {
 	speech := &speaker{}
 	server := httptest.NewServer(speech)
@@ -117,7 +117,7 @@ func TestARobotIsNamedByCommand(t *testing.T) {
 	h.command("robot say kitchen Hello", 1, "perch robot list")
 }
 
-// TestRobotsOfTheFile: what stands there holds, and is not changed by command.
+// TestRobotsOfTheFile: settings in the configuration file apply, and commands cannot change them.
 func TestRobotsOfTheFile(t *testing.T) {
 	data := t.TempDir()
 	cook := filepath.Join(data, "cook.md")
@@ -169,8 +169,8 @@ func TestRobotsOfTheFile(t *testing.T) {
 	h.Robots.SetFixed(map[device.ID]device.Settings{})
 }
 
-// TestTheLanguageOfARobot: its setting goes before what it says at its check-in, and
-// that before the household's first; what is none of the household's changes nothing.
+// TestTheLanguageOfARobot: the language of a robot is that of its setting, or else the language of its check-in if that
+// is a configured one, or else the first configured language.
 func TestTheLanguageOfARobot(t *testing.T) {
 	c := appliancetest.Config()
 	c.Language, c.Rules = "en, de, zh", []config.Rule{}
@@ -200,7 +200,7 @@ func TestTheLanguageOfARobot(t *testing.T) {
 	}
 }
 
-// TestSearchOfTheNetwork searches the loopback interface alone. An empty answer has lists.
+// TestSearchOfTheNetwork: a search on the loopback interface returns lists, which may be empty, and not null.
 func TestSearchOfTheNetwork(t *testing.T) {
 	c := appliancetest.Config()
 	c.MDNS.Interfaces = []string{"lo"}

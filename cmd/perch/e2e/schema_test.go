@@ -37,24 +37,24 @@ import (
 	"perch/store/archive/archivetest"
 )
 
-// writesFixture, in the environment, has TestEverySchemaIsRead make the fixture
-// of the schema of today. That is done once for each: a fixture that is there
-// is what people have on their cards, and is not made again.
+// writesFixture is the environment variable that makes TestEverySchemaIsRead write the fixture of the current
+// schema, if its value is "write". A fixture is written only once, because it is an example of the data that
+// installations have.
 const writesFixture = "PERCH_FIXTURE"
 
 const fixtureRobot device.ID = "a0b1c2d3e4f5"
 
 var fixtureImage = []byte("an image of the fixture")
 
-// kept is a table, and how a record of it is made and read.
+// kept describes a table of the database.
 type kept struct {
-	key    string
-	make   func() any
-	decode func(text []byte) (again []byte, err error) // what of it today's type holds
+	key    string                                      // key of the record in the fixture
+	make   func() any                                  // makes the record of the fixture
+	decode func(text []byte) (again []byte, err error) // decodes a record with the current type, and encodes it again
 }
 
-// keeps is a table of T. set makes of a record with something in every field
-// one that could be.
+// keeps returns the description of a table of T. set changes a record with values in all fields into a valid one; it
+// may be nil.
 func keeps[T any](key string, set func(v *T)) kept {
 	return kept{key: key,
 		make: func() any {
@@ -76,7 +76,7 @@ func keeps[T any](key string, set func(v *T)) kept {
 		}}
 }
 
-// tables are all there are. The type of one changes together with a migration.
+// tables returns all tables. A change of a record's type needs a migration.
 func tables() map[string]kept {
 	sha := fmt.Sprintf("%x", sha256.Sum256(fixtureImage))
 	later := time.Date(2126, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -106,7 +106,7 @@ func tables() map[string]kept {
 	}
 }
 
-// crowd puts something into every field.
+// crowd sets every field of a value.
 func crowd(v reflect.Value, depth int) {
 	switch v.Interface().(type) {
 	case time.Time:
@@ -159,8 +159,7 @@ func crowd(v reflect.Value, depth int) {
 	}
 }
 
-// writeFixture makes the data directory of an appliance with one record in every
-// table.
+// writeFixture creates a data directory with one record in every table.
 func writeFixture(t *testing.T, dir string) {
 	t.Helper()
 	if store.Exists(dir) {
@@ -174,7 +173,7 @@ func writeFixture(t *testing.T, dir string) {
 	must.Succeed(t, db.Close())
 }
 
-// all are the records of a database, by table and key.
+// all returns the records of a database, by table and key.
 func all(t *testing.T, path string) (content store.Content, records map[string]json.RawMessage) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -189,15 +188,14 @@ func all(t *testing.T, path string) (content store.Content, records map[string]j
 	return content, records
 }
 
-// same compares two JSON texts by what they say.
+// same reports whether two JSON texts have the same value.
 func same(a, b []byte) bool {
 	var x, y any
 	return errors.Join(json.Unmarshal(a, &x), json.Unmarshal(b, &y)) == nil && reflect.DeepEqual(x, y)
 }
 
-// TestEverySchemaIsRead: the data of every schema there ever was is opened by
-// today's program, and nothing of it is lost: every record is there, and its
-// type of today takes all that is in it.
+// TestEverySchemaIsRead: the program opens the data of every earlier schema, and loses nothing: every record is there,
+// and its current type has all fields of the record.
 func TestEverySchemaIsRead(t *testing.T) {
 	today := filepath.Join("testdata", fmt.Sprint("schema-", len(datadir.Migrations())))
 	if os.Getenv(writesFixture) == "write" {
@@ -235,15 +233,15 @@ func TestEverySchemaIsRead(t *testing.T) {
 	}
 }
 
-// legible holds what today's program has made of records against what they
-// were. Those of the schema of today are as they were.
+// legible compares the records of a database before and after the program has opened it. If unchanged is true, the
+// records must be the same.
 func legible(t *testing.T, before, after map[string]json.RawMessage, unchanged bool) {
 	t.Helper()
 	if len(after) < len(before) {
 		t.Errorf("of %d records %d are left: %v", len(before), len(after), slices.Sorted(maps.Keys(after)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(after)) {
-		// The first hour of an installation that is older is marked as over.
+		// The program marks the first hour of the installation as over.
 		if unchanged && name != "appliance first-hour" && !same(before[name], after[name]) {
 			t.Errorf("%s was\n%s\nand is\n%s", name, before[name], after[name])
 		}
@@ -260,7 +258,8 @@ func legible(t *testing.T, before, after map[string]json.RawMessage, unchanged b
 	}
 }
 
-// TestEveryTableIsInTheFixture: none of the tables that the program opens is without a record there.
+// TestEveryTableIsInTheFixture: tables lists every table that the program opens, and the current fixture has a record
+// of each.
 func TestEveryTableIsInTheFixture(t *testing.T) {
 	files := must.Value(filepath.Glob("../*/*.go"))(t)
 	found := map[string]bool{}
@@ -283,7 +282,8 @@ func TestEveryTableIsInTheFixture(t *testing.T) {
 	}
 }
 
-// TestANewerDatabase is refused with the cure, and left as it is.
+// TestANewerDatabase: the program refuses the database of a newer version with an error that contains a remedy, and
+// does not change the file.
 func TestANewerDatabase(t *testing.T) {
 	data := t.TempDir()
 	later := append(datadir.Migrations(), store.Migration{Name: "later", Apply: func(*store.Tx) error { return nil }})

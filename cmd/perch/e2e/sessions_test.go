@@ -16,7 +16,7 @@ import (
 	"perch/store/archive"
 )
 
-// logIn begins a session of the page, and returns the header of its cookie.
+// logIn begins a session of the page, and returns the value of the Cookie header.
 func (h *running) logIn() string {
 	h.T.Helper()
 	answer, text := httpservertest.Ask(h.T, http.MethodPost, h.URL("/session"), `{"token":"`+h.OwnerToken()+`"}`)
@@ -26,7 +26,7 @@ func (h *running) logIn() string {
 	return answer.Cookies()[0].Name + "=" + answer.Cookies()[0].Value
 }
 
-// session expects a cookie to be of a session, or of none.
+// session checks that a cookie belongs to a valid session if good is true, and to none otherwise.
 func (h *running) session(what, cookie string, good bool) {
 	h.T.Helper()
 	want := http.StatusUnauthorized
@@ -38,9 +38,7 @@ func (h *running) session(what, cookie string, good bool) {
 	}
 }
 
-// TestAnotherDatabaseEndsSessions: after a restore, with a new database and after a
-// salvage no cookie is good any more, whether its session was logged out or not. A
-// plain restart ends no session.
+// TestAnotherDatabaseEndsSessions: a restore, a new database and a salvage end all sessions. A restart ends no session.
 func TestAnotherDatabaseEndsSessions(t *testing.T) {
 	c := appliancetest.Config()
 	for name, replace := range map[string]func(h *running, backup string) *running{
@@ -62,7 +60,7 @@ func TestAnotherDatabaseEndsSessions(t *testing.T) {
 		"a salvage": func(h *running, _ string) *running {
 			h.Stop()
 			info := must.Value(os.Stat(archive.DatabasePath(h.Data)))(h.T)
-			for n := 2; n < int(info.Size()/page); n++ { // the first that is read
+			for n := 2; n < int(info.Size()/page); n++ { // find a page whose damage makes the start salvage the database
 				to := copyOf(h.T, h.Data)
 				zero(h.T, archive.DatabasePath(to), n)
 				again := open(h.T, c, to)
@@ -98,8 +96,8 @@ func TestAnotherDatabaseEndsSessions(t *testing.T) {
 	}
 }
 
-// TestTheFirstHourEndsForGood: a clock that is set back and a restart do not begin it
-// again, and neither does a backup of that hour.
+// TestTheFirstHourEndsForGood: the first hour of an installation does not begin again when the clock is set back, after
+// a restart, or when a backup of that hour is restored.
 func TestTheFirstHourEndsForGood(t *testing.T) {
 	c := appliancetest.Config()
 	data, backup := t.TempDir(), filepath.Join(t.TempDir(), "b.tar")
@@ -113,7 +111,7 @@ func TestTheFirstHourEndsForGood(t *testing.T) {
 	if !comes("01") {
 		t.Error("a robot of the first hour is a stranger")
 	}
-	set := func(at time.Time) { // as if the clock were set the other way
+	set := func(at time.Time) { // changes the installation time, which has the same effect as setting the clock
 		must.Succeed(t, installed.Put("installed", at.UTC().Format(time.RFC3339)))
 		h.Stop()
 		h = open(t, c, data)
