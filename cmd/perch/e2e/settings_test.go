@@ -24,7 +24,7 @@ import (
 	"perch/store/storetest"
 )
 
-// shownConfig is what a page is told of the configuration.
+// shownConfig is the response of GET /api/v1/config.
 type shownConfig struct {
 	config.Shown
 	Error struct{ Code, Message string }
@@ -39,7 +39,7 @@ func (s shownConfig) key(t *testing.T, name string) config.Key {
 	return s.Keys[i]
 }
 
-// refused is the error of an answer that is one.
+// refused returns the status and the body of an *errRefused, and fails the test for any other error.
 func refused(t *testing.T, err error) (status int, body struct {
 	Error  struct{ Code, Message string }
 	Faults []config.Fault
@@ -53,7 +53,8 @@ func refused(t *testing.T, err error) (status int, body struct {
 	return no.status, body
 }
 
-// configured runs the program with a configuration file.
+// configured writes a configuration file and runs the program with it, without an MQTT broker. It returns when the
+// program serves.
 func configured(t *testing.T, text string, env ...string) (p *process, path string) {
 	t.Helper()
 	path = appliancetest.WriteConfig(t, text)
@@ -72,9 +73,9 @@ speech:
   silence: 800ms
 `
 
-// TestAnOwnerChangesTheConfiguration as a page does: a key is set, each value says from where it
-// is, everybody who looks is told, and a restart applies what needs one. The owner's file stays
-// byte for byte the same.
+// TestAnOwnerChangesTheConfiguration: the owner's page can set and reset keys. The response names the source of each
+// value, an event reports the change, and a restart applies the keys that need one. The configuration file is not
+// changed.
 func TestAnOwnerChangesTheConfiguration(t *testing.T) {
 	t.Parallel()
 	p, path := configured(t, someConfig)
@@ -107,7 +108,7 @@ func TestAnOwnerChangesTheConfiguration(t *testing.T) {
 		t.Fatal(err, done)
 	}
 	line := <-told
-	for strings.Contains(line, `"what":"voices"`) { // an engine has listed its voices meanwhile
+	for strings.Contains(line, `"what":"voices"`) { // sent when an engine has listed its voices
 		line = <-told
 	}
 	if !strings.Contains(line, `"what":"settings"`) {
@@ -124,7 +125,7 @@ func TestAnOwnerChangesTheConfiguration(t *testing.T) {
 	}
 	before := p.run(t)
 	must.Succeed(t, p.ask(ctx, "POST", "/api/v1/restart", nil, nil))
-	p.up() // the same process, with the same flags
+	p.up() // the process is the same: it executes the program again, with the same arguments
 	if after := p.run(t); after == before {
 		t.Error("it has not started anew")
 	}
@@ -143,16 +144,15 @@ func TestAnOwnerChangesTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestAnHourOfClicking: some hundred changes by two owners at once, right and wrong, leave the
-// owner's file byte for byte as it was. What was acknowledged last is what is shown, and the next
-// start takes it.
+// TestAnHourOfClicking: two clients send 120 valid and invalid changes each at the same time. The configuration file is
+// not changed, the API then shows the last accepted changes, and the settings can be loaded again.
 func TestAnHourOfClicking(t *testing.T) {
 	t.Parallel()
 	seed := storetest.Number(t, "PERCH_SEED", rand.Uint64())
 	t.Logf("PERCH_SEED=%d", seed)
 	h := appliancetest.Configured(t, "# Our house.\nname: house      # by mDNS\nspeech:\n  # a slow speaker\n  silence: 800ms\n")
 	own := must.Value(os.ReadFile(h.File))(t)
-	values := map[string][]string{ // the last of each is wrong
+	values := map[string][]string{ // the last value of each key is invalid
 		"robots.keep_turns": {`5`, `50`, `"60"`, `-1`}, "speech.silence": {`"700ms"`, `"1s"`, `"10s"`},
 		"language": {`"en"`, `["en","fr"]`, `"German"`}, "robots.greeting": {`true`, `false`, `"maybe"`},
 		"allowed_hosts": {`["a.example"]`, `[]`, `"[b.example]"`, `{"a":1}`}, "bridge.key": {`"another-key"`, `"a-third-key"`, `"short"`},
@@ -160,19 +160,19 @@ func TestAnHourOfClicking(t *testing.T) {
 		"speech.synthesizers.0.voice": {`"de"`, `"en-us"`, `"--x"`}, "speech.synthesizers.0.speed": {`150`, `200`, `"fast"`},
 	}
 	keys := slices.Sorted(maps.Keys(values))
-	acknowledged := []map[string]bool{{}, {}} // whether it was given a value, and not back
+	acknowledged := []map[string]bool{{}, {}} // for each client and key, whether the last accepted change set a value
 	var owners sync.WaitGroup
 	for owner := range acknowledged {
 		r := rand.New(rand.NewPCG(seed, uint64(owner)))
 		owners.Go(func() {
 			for range 120 {
-				key := keys[r.IntN(len(keys)/2)*2+owner] // each has some of them
+				key := keys[r.IntN(len(keys)/2)*2+owner] // no key is changed by both clients
 				all := values[key]
 				place, method, body := r.IntN(len(all)+1), http.MethodDelete, ""
 				if place < len(all) {
 					method, body = http.MethodPut, all[place]
 				} else if strings.Contains(key, ".0.") {
-					continue // that removes it from its entry
+					continue // a DELETE would remove the key from its list entry
 				}
 				want := http.StatusOK
 				if place == len(all)-1 {
@@ -209,7 +209,7 @@ func TestAnHourOfClicking(t *testing.T) {
 	}
 }
 
-// run is what this start of the program is known by.
+// run returns the identifier of this start of the program: the part of an event's ID before the dot.
 func (p *process) run(t *testing.T) string {
 	t.Helper()
 	id := <-p.streamed(t, "/api/v1/events", "id: ")
@@ -217,8 +217,8 @@ func (p *process) run(t *testing.T) string {
 	return run
 }
 
-// streamed returns the lines of a stream that begin with something, and what follows
-// it in its message.
+// streamed returns the lines of an event stream that begin with begins. The next line is appended to each, unless
+// begins starts with "id". Lines are dropped while 1000 of them are unread.
 func (p *process) streamed(t *testing.T, path, begins string) <-chan string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -247,8 +247,8 @@ func (p *process) streamed(t *testing.T, path, begins string) <-chan string {
 	return found
 }
 
-// TestAConfigurationWithFaultsIsNotWritten: each is told with its line and key, and the
-// appliance does not restart into what would not start.
+// TestAConfigurationWithFaultsIsNotWritten: each fault is reported with its line and key, nothing is written, and the
+// appliance refuses to restart with a configuration that it could not start with.
 func TestAConfigurationWithFaultsIsNotWritten(t *testing.T) {
 	t.Parallel()
 	p, path := configured(t, someConfig)
@@ -286,7 +286,7 @@ func TestAConfigurationWithFaultsIsNotWritten(t *testing.T) {
 	if _, err := os.Stat(shown.Settings); err == nil {
 		t.Error("something was written")
 	}
-	// Somebody breaks the file by hand.
+	// The owner breaks the file with an editor.
 	must.Succeed(t, os.WriteFile(path, []byte("name: ["), 0o600))
 	if status, body := refused(t, p.ask(ctx, "POST", "/api/v1/restart", nil, nil)); status != 422 || !strings.Contains(body.Error.Message, "line 1") {
 		t.Errorf("%d %+v", status, body)
@@ -299,8 +299,8 @@ func TestAConfigurationWithFaultsIsNotWritten(t *testing.T) {
 	}
 }
 
-// TestSetAndUnset change the running appliance, and the overlay of one that does not run, with
-// the same checks. A fault in the overlay ends the start with its cure.
+// TestSetAndUnset: perch set and perch unset change a running appliance, and the overlay file of one that does not run,
+// with the same checks. If the overlay has a fault, the start fails, and the error says how to mend it.
 func TestSetAndUnset(t *testing.T) {
 	t.Parallel()
 	h := appliancetest.Configured(t, "name: house\n")
@@ -351,11 +351,12 @@ func TestSetAndUnset(t *testing.T) {
 	}
 }
 
-// TestThePageFollowsTheLog, and the doctor looks, one at a time.
+// TestThePageFollowsTheLog: the log is sent as an event stream, filtered by level. The doctor can be run through the
+// API, but not twice at the same time.
 func TestThePageFollowsTheLog(t *testing.T) {
 	t.Parallel()
 	p, _ := configured(t, someConfig, "PERCH_SPEECH_RECOGNIZERS_0_KIND=openai", "PERCH_SPEECH_RECOGNIZERS_0_URL=http://127.0.0.1:9/v1",
-		"PERCH_SPEECH_RECOGNIZERS_0_MODEL=m", "RUNTIME_DIRECTORY="+t.TempDir()) // as the service manager gives it
+		"PERCH_SPEECH_RECOGNIZERS_0_MODEL=m", "RUNTIME_DIRECTORY="+t.TempDir()) // the variable that systemd sets
 	defer p.stop()
 	lines := p.streamed(t, "/api/v1/logs", "data: ")
 	all := p.streamed(t, "/api/v1/logs?level=info", "event: line")

@@ -17,7 +17,7 @@ import (
 	"perch/must"
 )
 
-// written writes the files of a folder.
+// written writes files, which maps slash-separated names to contents, into folder, and returns folder.
 func written(t *testing.T, folder string, files map[string]string) string {
 	t.Helper()
 	for name, text := range files {
@@ -28,7 +28,7 @@ func written(t *testing.T, folder string, files map[string]string) string {
 	return folder
 }
 
-// lived is the data directory of an appliance that has been started once: it has a key.
+// lived returns the data directory of an appliance that has been opened and closed, and has created its signing key.
 func lived(t *testing.T) string {
 	t.Helper()
 	c, data := appliancetest.Config(), t.TempDir()
@@ -37,8 +37,8 @@ func lived(t *testing.T) string {
 	return data
 }
 
-// TestSkillCommands are what an owner does with a bundle: check it, sign it, see it
-// in the list, change it, and see why it is not loaded any more.
+// TestSkillCommands: an owner can check, sign and list a skill. The list says why a skill is not loaded after it was
+// changed, or is signed with another key.
 func TestSkillCommands(t *testing.T) {
 	data := lived(t)
 	at := func(line string) string { return line + " --data " + data }
@@ -75,8 +75,8 @@ func TestSkillCommands(t *testing.T) {
 	bare(t, at("skill list --config "+white), 0, "tide 1.2.0  "+tide)
 }
 
-// TestSkillCommandsSayWhatIsWrong, with the cause and the cure, and no bundle hinders
-// another.
+// TestSkillCommandsSayWhatIsWrong: the commands report each fault of a skill with its cause and a remedy, and a faulty
+// skill does not keep others from being loaded.
 func TestSkillCommandsSayWhatIsWrong(t *testing.T) {
 	plain := func(name, more string) map[string]string {
 		return map[string]string{"manifest.json": `{"name":"` + name + `","version":"1.0.0","description":"d"` + more + `}`}
@@ -91,7 +91,7 @@ func TestSkillCommandsSayWhatIsWrong(t *testing.T) {
 	type bundles map[string]map[string]string
 	for name, c := range map[string]struct {
 		bundles bundles
-		check   string // the bundle to check by itself; empty is none
+		check   string // the skill to check and sign too, or empty
 		want    string
 	}{
 		"itself":      {bundles{"a": plain("a", `,"dependencies":["a"]`)}, "a", "the skill a depends on itself; remove it from its dependencies"},
@@ -125,8 +125,8 @@ func TestSkillCommandsSayWhatIsWrong(t *testing.T) {
 	bare(t, "skill check /nowhere --data "+t.TempDir(), 1, "no such file")
 }
 
-// TestTheSkillOfTheDocumentation is good as it stands there: it is signed and loaded,
-// and its sentence is answered.
+// TestTheSkillOfTheDocumentation: the skill in docs/character.md can be signed and loaded without changes, and answers
+// its sentence.
 func TestTheSkillOfTheDocumentation(t *testing.T) {
 	page := must.Value(os.ReadFile("../../../docs/character.md"))(t)
 	asked := ""

@@ -14,7 +14,8 @@ import (
 	"perch/waittest"
 )
 
-// TestServeEndsWithWhatToDoNext, of the program itself.
+// TestServeEndsWithWhatToDoNext: after its start, the program prints the URL of its page and the command that checks
+// the appliance.
 func TestServeEndsWithWhatToDoNext(t *testing.T) {
 	data := t.TempDir()
 	p := program(t, data, "PERCH_MDNS_ENABLED=false")
@@ -31,8 +32,8 @@ $`)
 	}
 }
 
-// TestWhyItDidNotStartIsAnErrorInTheJournal: each of its lines has the priority
-// that journalctl -p looks for.
+// TestWhyItDidNotStartIsAnErrorInTheJournal: if stderr is the journal, each line about a failed start begins with <3>,
+// the priority of errors (sd-daemon(3)).
 func TestWhyItDidNotStartIsAnErrorInTheJournal(t *testing.T) {
 	stream := must.Value(os.Create(t.TempDir() + "/journal"))(t)
 	defer stream.Close()
@@ -41,7 +42,7 @@ func TestWhyItDidNotStartIsAnErrorInTheJournal(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), perchBinary(t), "serve", "--config", appliancetest.WriteConfig(t, "nmae: x\nadoption: maybe"))
 	cmd.Env = append(os.Environ(), fmt.Sprintf("JOURNAL_STREAM=%d:%d", own.Dev, own.Ino))
 	cmd.Stderr = stream
-	_ = cmd.Run() // it ends with 2, as of every such configuration
+	_ = cmd.Run() // the exit code is 2, as for every faulty configuration
 	text, err := os.ReadFile(stream.Name())
 	if lines := strings.Split(strings.TrimSpace(string(text)), "\n"); err != nil || len(lines) != 2 ||
 		!strings.HasPrefix(lines[0], "<3>perch serve: ") || !strings.HasPrefix(lines[1], "<3>perch serve: ") {

@@ -19,9 +19,9 @@ import (
 	"perch/must"
 )
 
-// TestAForeignCheckIn: whoever knows a robot's MAC checks in with it, another
-// Client-Id and an address of its own as Host, between the robot's boot and its
-// talk. The robot's pictures go where they went before, and so would its firmware.
+// TestAForeignCheckIn: between a robot's check-in and its conversation, another client checks in with the robot's MAC
+// address, another Client-Id and its own address as Host. The robot still sends its pictures to the appliance, and the
+// base URL stored for the robot does not change.
 func TestAForeignCheckIn(t *testing.T) {
 	t.Parallel()
 	for _, adoption := range []string{"open", "code"} {
@@ -66,8 +66,8 @@ func TestAForeignCheckIn(t *testing.T) {
 	}
 }
 
-// TestTheFirstHourAfterInstallation: a newcomer's robot is adopted by itself, and
-// whoever comes to an appliance that was installed long ago is a stranger.
+// TestTheFirstHourAfterInstallation: robots that check in within the first hour are adopted automatically, also after a
+// restart. Later robots are strangers.
 func TestTheFirstHourAfterInstallation(t *testing.T) {
 	data := t.TempDir()
 	h := open(t, appliancetest.Config(), data)
@@ -85,7 +85,7 @@ func TestTheFirstHourAfterInstallation(t *testing.T) {
 	}
 	h.command("robot adopt a0b1c2d3e4f5", exitDone, "was adopted already")
 	h.Stop()
-	h = open(t, appliancetest.Config(), data) // within the hour, which a restart does not begin anew
+	h = open(t, appliancetest.Config(), data) // the hour is not over
 	if h.Token("/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f7", "Client-Id", "three"); !h.Robots.Trusts("a0b1c2d3e4f7") {
 		t.Error("after a restart within the hour nobody is adopted")
 	}
@@ -97,10 +97,9 @@ func TestTheFirstHourAfterInstallation(t *testing.T) {
 	}
 }
 
-// TestAStrangerGetsATalkAndNothingElse: a robot that nobody has adopted is
-// understood and answered. It reads nothing of what is remembered, leaves
-// nothing in any table, sets no timer, is told no notification, is nobody's
-// default, and shows nowhere but as one that is there.
+// TestAStrangerGetsATalkAndNothingElse: a robot that is not adopted can hold a conversation. It cannot read the memory
+// of the adopted robots, stores nothing, sets no timer, gets no notification, is never the default robot, and causes no
+// events except those about its connection.
 func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 	t.Parallel()
 	const mac, id = "02:00:00:00:00:01", device.ID("020000000001") // lower than any robot's
@@ -159,8 +158,8 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 	h.Eventually("adopted, it is among those that are told things", func() bool { return len(h.Talk.Reachable()) == 1 })
 }
 
-// TestDevicesMoveNoTerminal: what an appliance from before has kept of a robot is
-// shown without what would be an order to the terminal, or a line of its own.
+// TestDevicesMoveNoTerminal: perch robot list prints a robot's values without control characters and line breaks, even
+// if the appliance sends them, as earlier versions may.
 func TestDevicesMoveNoTerminal(t *testing.T) {
 	const nasty = "m5\x1b[2J\x1b]0;owned\x07\r\nb827eb000000  forged\u202e\u2028"
 	list, err := json.Marshal([]map[string]any{{"id": "a0b1c2d3e4f5", "board": nasty, "firmware": nasty, "address": nasty, "connected": true,
@@ -181,8 +180,8 @@ func TestDevicesMoveNoTerminal(t *testing.T) {
 	}
 }
 
-// TestARefusedCheckInIsShown: a robot that was turned away is in no list, so its
-// owner is told why.
+// TestARefusedCheckInIsShown: a robot whose check-in is refused is not in the list of robots. perch robot list and
+// perch doctor report the refusal and its reason.
 func TestARefusedCheckInIsShown(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	for range 3 {
@@ -196,9 +195,8 @@ func TestARefusedCheckInIsShown(t *testing.T) {
 	}
 }
 
-// TestAdoptionDisplacesAnImpostor: whoever came first with a robot's MAC, and holds a
-// channel and a talk, has neither once the owner has adopted the robot by its
-// code, over whichever interface.
+// TestAdoptionDisplacesAnImpostor: a client that has connected first with the MAC address of the owner's robot is
+// disconnected when the owner adopts the robot by its code.
 func TestAdoptionDisplacesAnImpostor(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	h.Robots.Welcome(time.Time{})

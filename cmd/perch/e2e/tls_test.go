@@ -24,7 +24,7 @@ import (
 	"perch/socket"
 )
 
-// certified is a certificate and its key in a directory.
+// certified writes a certificate for name and its key into dir, and returns the TLS configuration with both.
 func certified(t testing.TB, dir, name string, from, until time.Time) config.TLS {
 	certificate, key := httpservertest.Certificate(t, dir, name, from, until)
 	return config.TLS{Listen: []string{"127.0.0.1:0"}, Certificate: certificate, Key: key}
@@ -34,7 +34,7 @@ func goodFor(t testing.TB, dir, name string, d time.Duration) config.TLS {
 	return certified(t, dir, name, time.Now().Add(-time.Hour), time.Now().Add(d))
 }
 
-// trusts is a client that knows the certificate in a file, and no other.
+// trusts returns the configuration of a TLS client that trusts only the certificates in file.
 func trusts(t testing.TB, file string) *tls.Config {
 	t.Helper()
 	text := must.Value(os.ReadFile(file))(t)
@@ -47,8 +47,8 @@ func trusts(t testing.TB, file string) *tls.Config {
 
 const month = 30 * 24 * time.Hour
 
-// checksInOverTLS checks in as the robot in a page of the owner's does, which may not
-// open a WebSocket without TLS (Mixed Content, section 5.3).
+// checksInOverTLS signs in as the owner and checks in like the robot in the owner's page. The answer has to contain a
+// wss URL, because a browser refuses a ws URL in a page loaded over HTTPS (Mixed Content, section 5.3).
 func (h *running) checksInOverTLS(client http.Client, address string) {
 	h.T.Helper()
 	send := func(path, body string, cookies ...*http.Cookie) *http.Response {
@@ -75,8 +75,8 @@ func (h *running) checksInOverTLS(client http.Client, address string) {
 	}
 }
 
-// TestRoutesOverTLS: everything is served but the robots' routes, which are for the
-// owner's page alone, skins' WebSockets too, and nothing older than TLS 1.2.
+// TestRoutesOverTLS: the TLS listener serves every route, including skins' WebSockets, except that only the owner's
+// page can use the robots' routes. It refuses TLS 1.1.
 func TestRoutesOverTLS(t *testing.T) {
 	c := appliancetest.Config()
 	c.TLS = goodFor(t, t.TempDir(), "perch.local", month)
@@ -140,10 +140,10 @@ func TestRoutesOverTLS(t *testing.T) {
 	}
 }
 
-// skinOverTLS opens a skin's WebSocket and reads what it is told first.
+// skinOverTLS opens a skin's WebSocket, sends a ping and waits for the pong.
 func (h *running) skinOverTLS(address string, known *tls.Config, key string) {
 	h.T.Helper()
-	// Package socket dials in the clear; a tunnel encrypts.
+	// Package socket cannot dial TLS, so the connection goes through a local tunnel that encrypts it.
 	l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(h.T)
 	defer l.Close()
 	tunnelled := make(chan struct{})
@@ -192,8 +192,7 @@ func (h *running) skinOverTLS(address string, known *tls.Config, key string) {
 	<-tunnelled
 }
 
-// TestFaultsOfCertificates: each says which key of the configuration is wrong,
-// and why.
+// TestFaultsOfCertificates: the error for a faulty certificate or key names the configuration key and the reason.
 func TestFaultsOfCertificates(t *testing.T) {
 	good, other := goodFor(t, t.TempDir(), "a.local", month), goodFor(t, t.TempDir(), "b.local", month)
 	empty := appliancetest.WriteConfig(t, "")
@@ -225,7 +224,7 @@ func TestFaultsOfCertificates(t *testing.T) {
 	}
 }
 
-// othersReach reports whether every directory on the way lets everybody through.
+// othersReach reports whether other users can enter dir and all its parents.
 func othersReach(dir string) bool {
 	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if f, err := os.Stat(dir); err != nil || f.Mode().Perm()&0o001 == 0 {
@@ -235,8 +234,8 @@ func othersReach(dir string) bool {
 	return true
 }
 
-// TestWarnings: what works and should be mended is told by check-config, the
-// doctor and the log, each with its cure.
+// TestWarnings: an expired certificate and files with secrets that other users can read are reported by check-config
+// and by the doctor, with a remedy. A file in a directory that other users cannot enter is not reported.
 func TestWarnings(t *testing.T) {
 	dir := t.TempDir()
 	if !othersReach(dir) {
@@ -310,8 +309,8 @@ brains: [{kind: assist, url: "http://127.0.0.1:1", token_file: %q}, {kind: opena
 	}
 }
 
-// TestSecretsAreTheirOwners: files of ours that others can read are taken from
-// them at the next start.
+// TestSecretsAreTheirOwners: the appliance creates its files with secrets with mode 0600, and sets this mode again at
+// its start.
 func TestSecretsAreTheirOwners(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	names := []string{"admin-token", "token-key", "perch.db", "mqtt-password"}
@@ -336,7 +335,7 @@ func TestSecretsAreTheirOwners(t *testing.T) {
 		must.Succeed(t, os.Chmod(filepath.Join(data, name), 0o644))
 	}
 	h := start()
-	if n := strings.Count(h.Logged.String(), "other users of this machine could read a secret"); n != len(names)-1 { // the store sees to its own
+	if n := strings.Count(h.Logged.String(), "other users of this machine could read a secret"); n != len(names)-1 { // the store does not log the change of perch.db
 		t.Errorf("that is told %d times:\n%s", n, h.Logged)
 	}
 }

@@ -14,8 +14,7 @@ import (
 	"perch/must"
 )
 
-// TestTokenCommand connects a client with what perch robot token prints, as the page
-// about robots tells it.
+// TestTokenCommand: a client can connect with the values that perch robot token prints, as docs/robots.md describes.
 func TestTokenCommand(t *testing.T) {
 	c := appliancetest.Config()
 	c.Adoption = "code"
@@ -52,8 +51,8 @@ func TestTokenCommand(t *testing.T) {
 	}
 }
 
-// TestAddCommand connects a robot that makes no check-in with what perch robot add prints. Before that it is refused, and listed with
-// the cure.
+// TestAddCommand: a robot that does not check in can connect with the values that perch robot add prints. Before that,
+// the robot is refused, and perch robot list shows the refusal with the command to run.
 func TestAddCommand(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	if _, err := h.dial(t, url.Values{"device-id": {"02:00:00:00:00:07"}, "client-id": {"client-1"}}); err == nil || !strings.Contains(err.Error(), "401") {
@@ -71,7 +70,8 @@ func TestAddCommand(t *testing.T) {
 	h.command("robot show desk", exitDone, "desk", "adopted")
 }
 
-// TestStrangerWithTheMACOfARobotAddedByHand gets no token from a check-in, no channel without one, and changes nothing of the robot.
+// TestStrangerWithTheMACOfARobotAddedByHand: a stranger that checks in with the Device-Id of a robot added by perch
+// robot add gets no token, cannot connect, and does not change the robot's entry.
 func TestStrangerWithTheMACOfARobotAddedByHand(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	text := h.byNetwork("robot add desk", exitDone)
@@ -104,8 +104,9 @@ func TestStrangerWithTheMACOfARobotAddedByHand(t *testing.T) {
 	next(t, conn, "hello")
 }
 
-// TestARefusedToken: whoever brings a token is told which it was and where the
-// right one is, by a path that means something where they are.
+// TestARefusedToken: if the admin token is missing or wrong, the command names the source of the token that it used and
+// where the right one is on the appliance's machine. It prints neither the token nor the data directory of the
+// appliance.
 func TestARefusedToken(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	file := filepath.Join(t.TempDir(), "token")
@@ -129,11 +130,11 @@ func TestARefusedToken(t *testing.T) {
 	bare(t, "robot list --url "+h.URL(""), 1, "refuses the token in PERCH_TOKEN")
 }
 
-// TestARefusalSaysWhereTheKeyIs, and no more: neither the key nor where on this
-// machine the data directory is.
+// TestARefusalSaysWhereTheKeyIs: a response with status 401 names the file of the admin token, but contains neither the
+// token nor the path of the data directory.
 func TestARefusalSaysWhereTheKeyIs(t *testing.T) {
 	t.Chdir(t.TempDir())
-	h := open(t, appliancetest.Config(), "data") // as where it is started without the package
+	h := open(t, appliancetest.Config(), "data") // a relative path, as after a start without the Debian package
 	for _, path := range []string{"/admin/devices", "/xiaozhi/admin/devices", "/api/v1/status", "/metrics"} {
 		status, text := h.Request("GET", path, "")
 		if status != 401 || !strings.Contains(text, "the file admin-token in the data directory") || strings.Contains(text, h.Data+"/") ||
