@@ -20,40 +20,40 @@ import (
 	"perch/store"
 )
 
-// Keys of the soak's appliance. They open nothing else.
+// Keys of the soak's appliance.
 const (
 	soakSkinsKey  = "the soak's key for skins"
 	soakBridgeKey = "the soak's key for the bridge"
 )
 
-// soakAppliance is the program, which is killed and started again.
+// soakAppliance is the program under test, which the soak kills and starts again.
 type soakAppliance struct {
 	t                     *testing.T
 	program, config, data string
 	listen, local         string // addresses
 	manager               *soakManager
-	ended                 sync.WaitGroup // the manager is told of the end of each process
+	ended                 sync.WaitGroup // goroutines that report the end of each process to the manager
 
 	mu     sync.Mutex
-	all    []*process // in their order; the last one is there now
+	all    []*process // in the order of their starts; the last is the current one
 	starts []time.Duration
 }
 
-// process is the latest.
+// process returns the current process.
 func (h *soakAppliance) process() *process {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.all[len(h.all)-1]
 }
 
-// lives is how often it was started.
+// lives returns how often the program has started to serve.
 func (h *soakAppliance) lives() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.starts)
 }
 
-// log is what all of them have logged.
+// log returns the logs of all processes.
 func (h *soakAppliance) log() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -64,9 +64,8 @@ func (h *soakAppliance) log() string {
 	return all.String()
 }
 
-// newSoakAppliance writes the configuration: engines of the soak's own stand before
-// those that are built in, the broker is mosquitto, and nothing is announced. The addresses
-// have to stay the same when the program is started again, so the program cannot choose them.
+// newSoakAppliance writes the configuration: the soak's fake engines come before local ones in each list, the MQTT broker
+// is mosquitto, and mDNS is off. The addresses are fixed, because they must stay the same after a restart.
 func newSoakAppliance(t *testing.T, program, data, broker string, e *appliancetest.Peers, m *soakManager) *soakAppliance {
 	h := &soakAppliance{t: t, program: program, data: data, manager: m, listen: appliancetest.FreeAddress(t), local: appliancetest.FreeAddress(t)}
 	recognizer, brain, synthesizer := e.URLs()
@@ -92,10 +91,10 @@ mqtt: {broker: "mqtt://%[10]s"}
 	return h
 }
 
-// start runs the program and returns when it serves.
+// start runs the program and returns when the program serves, or with an error.
 func (h *soakAppliance) start() error {
 	began := time.Now()
-	p := launch(h.t, h.program, h.data, []string{"--config", h.config}, append(h.manager.environment(), "MALLOC_ARENA_MAX=2")...) // as the unit has it
+	p := launch(h.t, h.program, h.data, []string{"--config", h.config}, append(h.manager.environment(), "MALLOC_ARENA_MAX=2")...) // as in the systemd unit
 	h.ended.Go(func() {
 		<-p.exited
 		h.manager.ended(time.Now())
@@ -112,8 +111,8 @@ func (h *soakAppliance) start() error {
 	return nil
 }
 
-// installedLongAgo stops the program, which has just been installed, and starts
-// it as one that was hours ago: it adopts nobody by itself any more.
+// installedLongAgo stops the program, sets the time of its installation to three hours ago, and starts it. After that,
+// the program adopts no robots automatically.
 func (h *soakAppliance) installedLongAgo() error {
 	if err := h.stop(); err != nil {
 		return err
@@ -129,10 +128,10 @@ func (h *soakAppliance) installedLongAgo() error {
 	return h.start()
 }
 
-// kill takes the power away. Or it has ended, which the soak sees too.
+// kill kills the process. The error that the process had already ended is ignored, because the soak checks that itself.
 func (h *soakAppliance) kill() { _ = h.process().end(syscall.SIGKILL) }
 
-// stop asks the program to end, and returns an error where it does not, or not well.
+// stop sends SIGTERM, and SIGKILL after soakStopWithin. It returns an error if the program does not exit with status 0.
 func (h *soakAppliance) stop() error {
 	p := h.process()
 	late := time.AfterFunc(soakStopWithin, func() { _ = p.cmd.Process.Kill() })
@@ -143,7 +142,7 @@ func (h *soakAppliance) stop() error {
 	return nil
 }
 
-// running reports whether the process is there.
+// running reports whether the current process runs.
 func (h *soakAppliance) running() bool {
 	select {
 	case <-h.process().exited:
@@ -153,14 +152,13 @@ func (h *soakAppliance) running() bool {
 	}
 }
 
-// tail is the end of the log.
+// tail returns the last 40 lines that the current process has logged.
 func (h *soakAppliance) tail() string {
 	lines := strings.Split(strings.TrimSpace(h.process().log.String()), "\n")
 	return strings.Join(lines[max(len(lines)-40, 0):], "\n")
 }
 
-// races returns the reports of the race detector in a log, of a program that was built
-// with it.
+// races returns the reports of the race detector in a log.
 func races(log string) []string {
 	const begins = "WARNING: DATA RACE"
 	reports := strings.Split(log, begins)[1:]
@@ -171,23 +169,23 @@ func races(log string) []string {
 	return reports
 }
 
-// request asks the program at one of its addresses.
+// request sends a request to one of the program's addresses, with the owner's token if that address is local.
 func (h *soakAppliance) request(ctx context.Context, method, at, path, body string, header ...string) (int, string, error) {
-	if at == h.local { // the owner is on this machine
+	if at == h.local {
 		header = append(header, "X-Admin-Token", h.process().token)
 	}
 	return soakRequest(ctx, "", method, "http://"+at+path, body, header...)
 }
 
-// measure is what a process holds.
+// measure is the resource usage of a process.
 type measure struct {
 	goroutines, fds  int
-	anonymous, heap  int // bytes
+	anonymous, heap  int // bytes of anonymous memory (RssAnon), and of heap spans in use
 	cpu              time.Duration
-	robots, sessions int // channels open, and opened
+	robots, sessions int // open channels, and channels opened since the start
 }
 
-// measure asks the metrics and the kernel.
+// measure reads the program's metrics and the kernel's data about the process.
 func (h *soakAppliance) measure(ctx context.Context) (m measure, err error) {
 	status, text, err := h.request(ctx, http.MethodGet, h.local, "/metrics", "")
 	if err != nil || status != http.StatusOK {
@@ -224,13 +222,14 @@ func (h *soakAppliance) measure(ctx context.Context) (m measure, err error) {
 	return m, err
 }
 
-// processorTime is what a process has used, its children left out.
+// processorTime returns the CPU time of the process with a stat file, without its children.
 func processorTime(stat string) time.Duration { return ticks(stat, 11, 13) } // utime and stime
 
-// processorTimes is with the children it has waited for.
+// processorTimes returns the CPU time of the process with a stat file, and of the children it has waited for.
 func processorTimes(stat string) time.Duration { return ticks(stat, 11, 15) }
 
-// ticks sums up fields of proc_pid_stat(5), counted from the one after the name.
+// ticks sums up fields from (inclusive) to to (exclusive) of a stat file, see proc_pid_stat(5). Field 0 is the one after
+// the name. A tick is 10 ms. The result is 0 if the file cannot be read.
 func ticks(stat string, from, to int) time.Duration {
 	text, err := os.ReadFile(stat)
 	if err != nil {
@@ -244,11 +243,11 @@ func ticks(stat string, from, to int) time.Duration {
 	return time.Duration(all) * 10 * time.Millisecond
 }
 
-// descriptors are what the process has open, by kind.
+// descriptors counts the open file descriptors of the process by their target: a path, or a kind such as socket.
 func (h *soakAppliance) descriptors() map[string]int {
 	dir := fmt.Sprintf("/proc/%d/fd", h.process().cmd.Process.Pid)
 	kinds := map[string]int{}
-	open, _ := os.ReadDir(dir) // or it has ended
+	open, _ := os.ReadDir(dir) // fails if the process has ended
 	for _, d := range open {
 		target, _ := os.Readlink(filepath.Join(dir, d.Name()))
 		kind, _, _ := strings.Cut(target, ":[")
@@ -257,8 +256,8 @@ func (h *soakAppliance) descriptors() map[string]int {
 	return kinds
 }
 
-// stacks has the program tell what every goroutine of it does, which ends it,
-// and counts them by who began them.
+// stacks ends the program with SIGQUIT, which makes it log all goroutines, and counts them by the function that created
+// them.
 func (h *soakAppliance) stacks() string {
 	p := h.process()
 	_ = p.end(syscall.SIGQUIT)
@@ -272,7 +271,7 @@ func (h *soakAppliance) stacks() string {
 	return byCount(count)
 }
 
-// byCount lists what was counted, the most first.
+// byCount formats the 25 largest counts, one in a line, the largest first.
 func byCount(count map[string]int) string {
 	lines := []string{}
 	for what, n := range count {

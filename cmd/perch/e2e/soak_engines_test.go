@@ -9,12 +9,11 @@ import (
 	"perch/cmd/perch/appliancetest"
 )
 
-// soakSentence is what the engines understand, whatever is said.
+// soakSentence is what the fake recognizer understands in every utterance.
 const soakSentence = "what time is it"
 
-// newSoakEngines starts a recognizer, a brain and a synthesizer, whose answer is three
-// sentences long. The brain calls the tools of timers where that is what the text asks
-// for, and sends what they answer to results.
+// newSoakEngines starts a fake recognizer, language model and synthesizer. The model answers with three sentences. If the
+// text matches soakAsk, the model calls a timer tool instead, and sends the tool's result to results.
 func newSoakEngines(t *testing.T, results chan string) *appliancetest.Peers {
 	p := appliancetest.NewPeers(t)
 	p.Words = []string{"😊 It", " is", " late.", " All", " is", " well", " here.", " Ask", " me", " again."}
@@ -25,7 +24,7 @@ func newSoakEngines(t *testing.T, results chan string) *appliancetest.Peers {
 		case "tool":
 			select {
 			case results <- content:
-			default: // nobody waits for it
+			default: // results is full
 			}
 		}
 		return ""
@@ -33,9 +32,10 @@ func newSoakEngines(t *testing.T, results chan string) *appliancetest.Peers {
 	return p
 }
 
-// soakAsk is how the owner words it, so that the brain knows what to call.
+// soakAsk matches the texts in which soakOwner asks for a timer to be set or cancelled.
 var soakAsk = regexp.MustCompile(`soak (set|cancel) ([A-Za-z0-9]+)`)
 
+// soakToolCall returns the tool call, in JSON, for the last match of soakAsk in text, or "" if there is none.
 func soakToolCall(text string) string {
 	found := soakAsk.FindAllStringSubmatch(text, -1)
 	if len(found) == 0 {
@@ -45,7 +45,7 @@ func soakToolCall(text string) string {
 	if found[len(found)-1][1] == "cancel" {
 		name, arguments = "cancel_timer", map[string]any{"id": found[len(found)-1][2]}
 	}
-	text2, _ := json.Marshal(arguments)      // strings and numbers
-	quoted, _ := json.Marshal(string(text2)) // a string
+	text2, _ := json.Marshal(arguments)
+	quoted, _ := json.Marshal(string(text2))
 	return fmt.Sprintf(`[{"index":0,"id":"c1","type":"function","function":{"name":%q,"arguments":%s}}]`, name, quoted)
 }

@@ -18,14 +18,13 @@ import (
 	"perch/cmd/perch/appliancetest"
 )
 
-// soakFault is something that goes wrong, until it returns. What it returns is
-// told.
+// soakFault is a fault. Function do causes it, ends it, and returns text for the log.
 type soakFault struct {
 	name string
 	do   func(ctx context.Context, r *rand.Rand) (string, error)
 }
 
-// faults are those of a life without power cuts.
+// faults returns all faults except power cuts and the two rushes that follow them.
 func (s *soak) faults() []soakFault {
 	all := []soakFault{
 		{"broker stopped", s.stopBroker},
@@ -47,17 +46,18 @@ func (s *soak) faults() []soakFault {
 	return all
 }
 
-// deafRush has both of the recognizer's places in the appliance taken, and many
-// waiting for one.
+// deafRush is the name of rushDeaf. It fills both slots of the appliance's local recognizer, and makes utterances wait
+// for a slot.
 const deafRush = "all robots talk at once to failing recognizers"
 
-// muteRush has the appliance start espeak, whose process then stays.
+// muteRush is the name of rushMute. It makes the appliance start espeak, whose process keeps running.
 const muteRush = "all robots talk at once to a failing synthesizer"
 
-// spoil lets one fault after the other happen until the context ends. They are
-// dealt like cards: each comes once before any comes again. Where the appliance
-// may be killed, it is at the beginning, so that the process that is measured
-// has lived for a while by then, and has had all its engines in use at once.
+// spoil causes one fault after the other until ctx ends or the appliance has ended. The order is random, and each fault
+// is caused once before any is repeated. If killed is not nil, spoil calls it to kill the appliance, first after a fifth
+// of length or soakKillEvery, whichever is less, and again only during the first two fifths of length: the process that is
+// measured afterwards has then run for a while. After each kill, two rushes make the new process use all its engines at
+// the same time.
 func (s *soak) spoil(ctx context.Context, length time.Duration, killed func(context.Context)) {
 	began := time.Now()
 	every := min(length/5, soakKillEvery)
@@ -80,7 +80,7 @@ func (s *soak) spoil(ctx context.Context, length time.Duration, killed func(cont
 	}
 }
 
-// happen lets a fault happen.
+// happen causes a fault, counts and logs it, and records an error of it as a failure.
 func (s *soak) happen(ctx context.Context, f soakFault) {
 	at := time.Now()
 	done, err := f.do(ctx, s.rand)
@@ -91,20 +91,20 @@ func (s *soak) happen(ctx context.Context, f soakFault) {
 	s.say("%s for %s%s", f.name, time.Since(at).Round(100*time.Millisecond), done)
 }
 
-// rush has every robot that rests begin to talk.
+// rush makes every robot that is between two conversations begin one.
 func (s *soak) rush(ctx context.Context, r *rand.Rand) (string, error) {
 	for _, robot := range s.robots {
 		select {
 		case robot.hurry <- struct{}{}:
-		default: // it is in a hurry already
+		default: // the robot has a request already
 		}
 	}
 	wait(ctx, lasting(r))
 	return "", nil
 }
 
-// rushDeaf is more than two processors recognize at once: all are answered, but
-// sentences may have to wait for one another.
+// rushDeaf makes all robots talk while the fake recognizer fails. That is more than two processors can recognize at the
+// same time: all utterances are answered, but the sentences of an answer may come with pauses.
 func (s *soak) rushDeaf(ctx context.Context, r *rand.Rand) (string, error) {
 	defer s.trouble(speakers)()
 	var ill sync.WaitGroup
@@ -113,8 +113,7 @@ func (s *soak) rushDeaf(ctx context.Context, r *rand.Rand) (string, error) {
 	return s.sicken(appliancetest.Recognizer, appliancetest.Garbled)(ctx, r)
 }
 
-// rushMute has all robots talk until the synthesizer has failed a sentence, which
-// espeak then speaks.
+// rushMute makes all robots talk until the fake synthesizer has failed for a sentence, which espeak then speaks.
 func (s *soak) rushMute(ctx context.Context, r *rand.Rand) (string, error) {
 	defer s.trouble(speakers)()
 	failed := func() int { return s.engines.Served(appliancetest.Synthesizer, appliancetest.Garbled) }
@@ -132,22 +131,24 @@ func (s *soak) rushMute(ctx context.Context, r *rand.Rand) (string, error) {
 	return fmt.Sprintf(", %d requests", failed()-before), nil
 }
 
-// lasting is how long a fault lasts.
+// lasting returns a random duration from soakShortest to soakLongest for a fault.
 func lasting(r *rand.Rand) time.Duration {
 	return soakShortest + time.Duration(r.Int64N(int64(soakLongest-soakShortest)))
 }
 
+// stopBroker kills mosquitto and starts it again at the same address.
 func (s *soak) stopBroker(ctx context.Context, r *rand.Rand) (string, error) {
 	_ = s.broker.Kill()
-	_, _ = s.broker.Wait() // it was killed
+	_, _ = s.broker.Wait()
 	wait(ctx, lasting(r))
 	s.broker = appliancetest.StartMosquittoAt(s.t, s.brokerAt)
 	return "", nil
 }
 
+// sicken returns a fault in which a fake engine fails.
 func (s *soak) sicken(peer appliancetest.Peer, ill appliancetest.Failure) func(context.Context, *rand.Rand) (string, error) {
 	return func(ctx context.Context, r *rand.Rand) (string, error) {
-		if peer != appliancetest.Recognizer { // which are waited for before anything is said
+		if peer != appliancetest.Recognizer { // a slow recognizer delays an answer, but causes no pauses in it
 			defer s.trouble(speakers)()
 		}
 		if peer == appliancetest.Brain {
@@ -161,10 +162,10 @@ func (s *soak) sicken(peer appliancetest.Peer, ill appliancetest.Failure) func(c
 	}
 }
 
-// vanish switches one or two robots off while they talk.
+// vanish switches one or two robots off during a conversation.
 func (s *soak) vanish(ctx context.Context, r *rand.Rand) (string, error) {
 	wanted, gone := 1+r.IntN(2), 0
-	for range 20 { // until somebody talks
+	for range 20 { // for 4 seconds, until a robot is in a conversation
 		for _, i := range r.Perm(len(s.robots)) {
 			if gone < wanted && s.robots[i].vanish() {
 				gone++
@@ -178,8 +179,8 @@ func (s *soak) vanish(ctx context.Context, r *rand.Rand) (string, error) {
 	return fmt.Sprintf(", %d of them", gone), nil
 }
 
-// slowSkin connects a skin that asks for everything and never reads. It stays,
-// beyond the fault, until the quiet time, or until it is let go of.
+// slowSkin connects a skin that subscribes to all events and never reads. The connection stays open after the fault,
+// until quiet closes it, unless the appliance closes it before.
 func (s *soak) slowSkin(ctx context.Context, r *rand.Rand) (string, error) {
 	c, err := dialSocket(ctx, "127.0.2.201", s.appliance.listen, "/v1/vtuber/ws", 4096, "Authorization", "Bearer "+soakSkinsKey)
 	if err != nil {
@@ -194,8 +195,8 @@ func (s *soak) slowSkin(ctx context.Context, r *rand.Rand) (string, error) {
 	return "", err
 }
 
-// manyConnections opens many connections at once, from a few addresses that are nobody
-// else's: half of them say nothing, half begin a request and leave it so.
+// manyConnections opens soakConnections connections at the same time, from 16 addresses that no other client uses. Half
+// of them send nothing, and half send an incomplete request.
 func (s *soak) manyConnections(ctx context.Context, r *rand.Rand) (string, error) {
 	var mu sync.Mutex
 	var open []net.Conn
@@ -212,7 +213,7 @@ func (s *soak) manyConnections(ctx context.Context, r *rand.Rand) (string, error
 			}
 			open = append(open, c)
 			if n%2 == 0 {
-				_, _ = c.Write([]byte("GET /v1/vtuber/ws HTTP/1.1\r\nHost: " + s.appliance.listen + "\r\n")) // it may be refused
+				_, _ = c.Write([]byte("GET /v1/vtuber/ws HTTP/1.1\r\nHost: " + s.appliance.listen + "\r\n")) // the appliance may have closed the connection
 			}
 		})
 	}
@@ -224,7 +225,7 @@ func (s *soak) manyConnections(ctx context.Context, r *rand.Rand) (string, error
 	return fmt.Sprintf(", %d opened, %d refused", len(open), refused), nil
 }
 
-// fillDisk leaves no byte of the small file system that the data is on.
+// fillDisk fills the small file system with the data directory completely, for a while.
 func (s *soak) fillDisk(ctx context.Context, r *rand.Rand) (string, error) {
 	defer s.trouble(disk)()
 	name := filepath.Join(s.small, "filler")
@@ -236,7 +237,7 @@ func (s *soak) fillDisk(ctx context.Context, r *rand.Rand) (string, error) {
 		_, err = f.Write(chunk)
 	}
 	full := errors.Is(err, syscall.ENOSPC)
-	for err = nil; err == nil; { // what a chunk left
+	for err = nil; err == nil; { // fill the space that was too small for a chunk
 		_, err = f.Write([]byte{0})
 	}
 	wait(ctx, lasting(r))
@@ -247,8 +248,7 @@ func (s *soak) fillDisk(ctx context.Context, r *rand.Rand) (string, error) {
 	return "", errors.Join(closing, removing)
 }
 
-// powerCut kills the appliance in the middle of many writes, and starts it
-// again, on the same data.
+// powerCut kills the appliance during a burst of writes, and starts it again with the same data.
 func (s *soak) powerCut(ctx context.Context) {
 	over := s.trouble(everybody)
 	s.burst.Store(true)
@@ -258,8 +258,6 @@ func (s *soak) powerCut(ctx context.Context) {
 	}
 	s.appliance.kill()
 	s.burst.Store(false)
-	// What was asked of it at this moment was not acknowledged: the owner sees
-	// the connection break.
 	err := s.appliance.start()
 	if err != nil && ctx.Err() == nil {
 		s.fail("after a power cut: %v", err)
@@ -268,14 +266,14 @@ func (s *soak) powerCut(ctx context.Context) {
 	over()
 	select {
 	case s.checks <- "after a power cut":
-	default: // the owner has yet to look after the one before
+	default: // the check after the previous power cut has not begun
 	}
 	s.count(func(f *figures) { f.faults["killed by SIGKILL"]++ })
 	s.say("killed by SIGKILL, and back after %s", s.appliance.starts[len(s.appliance.starts)-1].Round(time.Millisecond))
 }
 
-// badInput sends what nobody should, to every kind of route. The answer is a
-// refusal, and never that something broke inside.
+// badInput sends invalid bodies to every kind of route, and noise to the listeners. The response to a body must not have
+// the status 500.
 func (s *soak) badInput(ctx context.Context, r *rand.Rand) (string, error) {
 	noise := make([]byte, 200+r.IntN(3000))
 	for i := range noise {
@@ -310,7 +308,7 @@ func (s *soak) badInput(ctx context.Context, r *rand.Rand) (string, error) {
 	return fmt.Sprintf(", %d requests", sent), errors.Join(s.badFrames(ctx, noise), s.badBytes(ctx, noise))
 }
 
-// badFrames are sent to a skin's socket, which may hang up.
+// badFrames sends invalid messages and noise to a skin's WebSocket. The appliance may close the connection.
 func (s *soak) badFrames(ctx context.Context, noise []byte) error {
 	c, err := dialSocket(ctx, "127.0.4.250", s.appliance.listen, "/v1/vtuber/ws", 0, "Authorization", "Bearer "+soakSkinsKey)
 	if err != nil {
@@ -319,21 +317,21 @@ func (s *soak) badFrames(ctx context.Context, noise []byte) error {
 	defer c.drop()
 	for _, text := range []string{"", "null", `{"type":[]}`, `{"type":"ack","id":7}`, `{"type":"answer"}`, string(noise)} {
 		if c.write(websocket.TextMessage, []byte(text)) != nil || c.write(websocket.BinaryMessage, noise) != nil {
-			break // it has hung up
+			break // the appliance has closed the connection
 		}
 	}
 	_, _ = c.NetConn().Write(noise)
 	return nil
 }
 
-// badBytes are no HTTP at all.
+// badBytes sends noise that is not HTTP to both listeners.
 func (s *soak) badBytes(ctx context.Context, noise []byte) error {
 	for _, address := range []string{s.appliance.listen, s.appliance.local} {
 		c, err := soakDialer("127.0.4.251").DialContext(ctx, "tcp", address)
 		if err != nil {
 			return err
 		}
-		_, _ = c.Write(noise) // it may hang up
+		_, _ = c.Write(noise) // the appliance may close the connection
 		_ = c.Close()
 	}
 	return nil

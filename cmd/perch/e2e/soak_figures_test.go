@@ -4,14 +4,14 @@ import (
 	"time"
 )
 
-// figures are what a run counts.
+// figures are the results of a run.
 type figures struct {
-	talks, turns, understood int // of robots no fault has touched
-	touched                  int // talks of the others
-	early                    int // packets that came before the robot spoke
-	late                     int // talks in which the machine stood still
-	excused                  int // times a speaker ran dry for a reason
-	sent, received           int // packets
+	talks, turns, understood int // conversations that no fault has touched, their turns, and turns recognized word by word
+	touched                  int // conversations that a fault has touched
+	early                    int // packets that arrived before the robot was in its speaking state
+	late                     int // conversations during a stall of the machine
+	excused                  int // times that a speaker ran out of sound during a fault or stall
+	sent, received           int // packets of the robots
 	hellos                   []time.Duration
 	gaps, answers            histogram
 	faults                   map[string]int
@@ -20,7 +20,8 @@ type figures struct {
 	base, end                measure
 }
 
-// histogram counts durations by the millisecond: a night has millions of them.
+// histogram counts durations in buckets of one millisecond; the last holds all from 9.999 s. A run of eight hours has
+// millions of durations, too many to store.
 type histogram struct {
 	buckets [10_000]int32
 	n       int
@@ -31,7 +32,7 @@ func (h *histogram) add(d time.Duration) {
 	h.n++
 }
 
-// quantile is the value that share q of all do not exceed.
+// quantile returns the duration, rounded down to a millisecond, that a share q (0 to 1) of all do not exceed.
 func (h *histogram) quantile(q float64) time.Duration {
 	left := int(q * float64(h.n))
 	for i, n := range h.buckets {
@@ -42,23 +43,23 @@ func (h *histogram) quantile(q float64) time.Duration {
 	return 0
 }
 
-// reach says whom a fault touches in passing.
+// reach says what a fault affects while it lasts.
 type reach int
 
 const (
-	everybody reach = iota // a power cut
-	speakers               // whoever waits for a brain or a synthesizer: pauses, but answers
-	brains                 // that one of them
-	disk                   // whoever writes
+	everybody reach = iota // every client, as a power cut does
+	speakers               // answers that need a language model or a synthesizer: they may have pauses
+	brains                 // answers that need a language model, which may call no tool
+	disk                   // writes, which may fail
 )
 
-// trouble is a time in which a fault of that reach goes on.
+// trouble is the period of a fault with some reach.
 type trouble struct {
 	reach    reach
-	from, to time.Time // to is zero while it goes on
+	from, to time.Time // to is zero if the fault is not over
 }
 
-// trouble begins one, and returns what ends it.
+// trouble records the begin of a fault, and returns a function that records its end.
 func (s *soak) trouble(r reach) (over func()) {
 	t := &trouble{reach: r, from: time.Now()}
 	s.mu.Lock()
@@ -71,9 +72,8 @@ func (s *soak) trouble(r reach) (over func()) {
 	}
 }
 
-// troubled reports whether there was one in that time. An engine that was given
-// up is waited for no longer than its patience, so its trouble ends that much
-// later.
+// troubled reports whether a fault with reach r overlapped the period between from and to. Faults of speakers count for
+// soakPatience longer, because a request sent during the fault may wait that long before the next engine is asked.
 func (s *soak) troubled(from, to time.Time, r reach) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

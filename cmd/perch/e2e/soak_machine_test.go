@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// stalls are the times in which the machine did not let the soak run, or others
-// kept it busy. Robots then read late what was sent in time, and the appliance
-// sends late what it has.
+// stalls are the periods in which the machine did not run the soak in time, or other programs kept the machine busy. In
+// these periods, robots read and the appliance sends later than they should.
 type stalls struct {
 	mu   sync.Mutex
 	seen []stall
@@ -23,11 +22,11 @@ type stalls struct {
 type stall struct {
 	at     time.Time
 	lasts  time.Duration
-	others bool // kept the machine busy; else the soak was late
+	others bool // other programs kept the machine busy; otherwise a sentinel woke up late
 }
 
-// watch asks to be woken every few milliseconds and sees when that is late, on a
-// thread of its own.
+// watch is a sentinel: it sleeps for 10 ms again and again on its own thread, and records when it wakes up more than
+// soakStall late.
 func (s *stalls) watch(ctx context.Context) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -43,12 +42,12 @@ func (s *stalls) watch(ctx context.Context) {
 	}
 }
 
-// within is by how much the soak was late in that time, at most, and for how long
-// the machine was others'.
+// within returns the longest delay of a sentinel between from and to, and for how long other programs kept the machine
+// busy. It considers only stalls that began at most a minute before from.
 func (s *stalls) within(from, to time.Time) (longest, others time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, one := range slices.Backward(s.seen) { // the latest are asked for
+	for _, one := range slices.Backward(s.seen) { // backward, because most calls are about the last stalls
 		if one.at.Before(from.Add(-time.Minute)) {
 			break
 		}
@@ -63,13 +62,14 @@ func (s *stalls) within(from, to time.Time) (longest, others time.Duration) {
 	return longest, others
 }
 
-// excuse reports whether the machine may be to blame for a pause in that time.
+// excuse reports whether the machine may have caused a pause between from and to: a sentinel was late by soakStandstill,
+// or other programs kept the machine busy for a third of the period.
 func (s *stalls) excuse(from, to time.Time) bool {
 	longest, others := s.within(from, to)
 	return longest >= soakStandstill || others >= to.Sub(from)/3
 }
 
-// late is how often the soak was, and by how much at most.
+// late returns how often a sentinel was late, and the longest delay.
 func (s *stalls) late() (times int, longest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *stalls) late() (times int, longest time.Duration) {
 	return times, longest
 }
 
-// busy is how long others had their share of the machine.
+// busy returns for how long other programs kept the machine busy.
 func (s *stalls) busy() (all time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,8 @@ func (s *stalls) busy() (all time.Duration) {
 	return all
 }
 
-// watchOthers sees when programs that are not the soak's use much of the machine.
+// watchOthers records every period of 500 ms in which programs other than the soak and the appliance use more than
+// soakOthers of the machine's processors.
 func (s *stalls) watchOthers(ctx context.Context, appliance *soakAppliance) {
 	const every = 500 * time.Millisecond
 	var busy, ours time.Duration
@@ -101,7 +102,7 @@ func (s *stalls) watchOthers(ctx context.Context, appliance *soakAppliance) {
 		wait(ctx, every)
 		nowBusy, nowOurs := machineTime(), processorTimes("/proc/self/stat")+processorTimes(
 			fmt.Sprintf("/proc/%d/stat", appliance.process().cmd.Process.Pid))
-		// After a power cut the appliance has used less than before.
+		// nowOurs may be smaller than ours: after a power cut, the new process has used less than the old one.
 		if others := nowBusy - busy - max(nowOurs-ours, 0); busy > 0 && float64(others) > soakOthers*float64(time.Since(at))*float64(
 			runtime.NumCPU()) {
 			s.mu.Lock()
@@ -112,7 +113,7 @@ func (s *stalls) watchOthers(ctx context.Context, appliance *soakAppliance) {
 	}
 }
 
-// machineTime is what all processors together were busy, steal included.
+// machineTime returns the busy time of all processors together, including steal, or 0 if /proc/stat cannot be read.
 func machineTime() (busy time.Duration) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -120,7 +121,7 @@ func machineTime() (busy time.Duration) {
 	}
 	line, _, _ := strings.Cut(string(text), "\n")
 	for i, f := range strings.Fields(line) {
-		if i == 0 || i == 4 || i == 5 || i > 8 { // its name, idle, waiting for the disk, guests
+		if i == 0 || i == 4 || i == 5 || i > 8 { // the name, idle, iowait and the two guest fields
 			continue
 		}
 		ticks, _ := strconv.Atoi(f)

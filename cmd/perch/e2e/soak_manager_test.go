@@ -9,21 +9,20 @@ import (
 	"time"
 )
 
-// soakManager stands for systemd: it is told when the program is ready, and then
-// again and again that it does not hang. The unit gives it twice as long.
+// soakManager plays systemd: it receives the notifications READY=1 and WATCHDOG=1 of the program, see sd_notify(3).
 type soakManager struct {
 	conn *net.UnixConn
 	fail func(format string, a ...any)
 	wg   sync.WaitGroup
 
 	mu    sync.Mutex
-	fed   time.Time // the latest; zero while nothing runs that is ready
+	fed   time.Time // time of the last notification; zero while no process is ready
 	feeds int
-	slow  time.Duration // the longest between two
+	slow  time.Duration // longest time between two notifications of a process
 }
 
-// soakWatchdog is how long the program may be silent before systemd, with half of
-// the unit's time, would end it.
+// soakWatchdog is the watchdog's timeout, half of that in the systemd unit. If the program sends no notification for
+// longer, the soak fails.
 const soakWatchdog = 30 * time.Second
 
 func newSoakManager(dir string, fail func(format string, a ...any)) (*soakManager, error) {
@@ -36,7 +35,7 @@ func newSoakManager(dir string, fail func(format string, a ...any)) (*soakManage
 	return m, nil
 }
 
-// environment is what systemd gives a program of Type=notify with a watchdog.
+// environment returns the variables that systemd sets for a service of Type=notify with a watchdog.
 func (m *soakManager) environment() []string {
 	return []string{"NOTIFY_SOCKET=" + m.conn.LocalAddr().String(), fmt.Sprintf("WATCHDOG_USEC=%d", soakWatchdog.Microseconds())}
 }
@@ -46,7 +45,7 @@ func (m *soakManager) listen() {
 	for {
 		n, err := m.conn.Read(buf)
 		if err != nil {
-			return // it is closed
+			return // the socket is closed
 		}
 		for line := range strings.Lines(string(buf[:n])) {
 			switch strings.TrimSpace(line) {
@@ -67,7 +66,8 @@ func (m *soakManager) feed(now time.Time) {
 	m.feeds++
 }
 
-// ended is the end of a process, by whatever hand. Its silence before it counts.
+// ended must be called when a process has ended. The time since its last notification counts too. It records a failure if
+// no process ever sent a notification, or if the longest time exceeds soakWatchdog.
 func (m *soakManager) ended(now time.Time) {
 	m.mu.Lock()
 	silent := time.Duration(0)
@@ -86,7 +86,7 @@ func (m *soakManager) ended(now time.Time) {
 	}
 }
 
-// longest is the longest silence so far.
+// longest returns the number of notifications, and the longest time between two of them.
 func (m *soakManager) longest() (feeds int, longest time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// soakDialer connects from an address of its own in 127/8, as machines of a
-// home have: limits by address are for one of them, not for all. An empty one
-// is 127.0.0.1.
+// soakDialer returns a dialer that connects from the local address from, in 127.0.0.0/8. Each client uses a different
+// address, like machines in a home, so that limits by address apply to each client alone. If from is empty, the system
+// chooses 127.0.0.1.
 func soakDialer(from string) *net.Dialer {
 	d := &net.Dialer{Timeout: 10 * time.Second}
 	if from != "" {
@@ -25,8 +25,8 @@ func soakDialer(from string) *net.Dialer {
 	return d
 }
 
-// soakRequest sends one request on a connection of its own, and returns status
-// and body.
+// soakRequest sends one request on a new connection, and returns the status and up to 8 MiB of the body. header holds
+// alternating names and values.
 func soakRequest(ctx context.Context, from, method, url, body string, header ...string) (int, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, soakAnswerWithin)
 	defer cancel()
@@ -38,7 +38,7 @@ func soakRequest(ctx context.Context, from, method, url, body string, header ...
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	r.Host = r.Header.Get("Host") // or the URL's
+	r.Host = r.Header.Get("Host") // if empty, the host of the URL is sent
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: soakDialer(from).DialContext}}
 	answer, err := client.Do(r)
 	if err != nil {
@@ -49,18 +49,17 @@ func soakRequest(ctx context.Context, from, method, url, body string, header ...
 	return answer.StatusCode, string(text), err
 }
 
-// soakSocket is the client's end of a WebSocket. One goroutine reads, and one
-// writes.
+// soakSocket is the client's end of a WebSocket. At most one goroutine may read and one may write at a time.
 type soakSocket struct{ *websocket.Conn }
 
-// dialSocket opens one. A kernel buffer that is not 0 bounds what waits to be
-// read, in bytes.
+// dialSocket opens a WebSocket from the local address from. If buffer is not 0, it is the size in bytes of the kernel's
+// receive buffer.
 func dialSocket(ctx context.Context, from, address, path string, buffer int, header ...string) (soakSocket, error) {
 	d := websocket.Dialer{HandshakeTimeout: soakAnswerWithin}
 	d.NetDialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := soakDialer(from).DialContext(ctx, network, address)
 		if err == nil && buffer > 0 {
-			_ = conn.(*net.TCPConn).SetReadBuffer(buffer) // it is a wish
+			_ = conn.(*net.TCPConn).SetReadBuffer(buffer) // the kernel may choose another size
 		}
 		return conn, err
 	}
@@ -86,9 +85,8 @@ func (s soakSocket) write(kind int, payload []byte) error {
 
 func (s soakSocket) drop() { _ = s.Close() }
 
-// soakWire is the network between a robot and the appliance, which can fail
-// without a word: what was connected then stays so on the appliance's side,
-// and nothing comes or goes any more.
+// soakWire forwards the connections between a robot and the appliance. It can simulate a robot that is switched off: the
+// connections to the appliance then stay open, but carry nothing.
 type soakWire struct {
 	listener net.Listener
 	from, to string
@@ -99,9 +97,9 @@ type soakWire struct {
 
 type soakLink struct {
 	robot, appliance net.Conn
-	cut              time.Time     // when it fell silent; zero while it works
-	let              bool          // its far end may be let go of
-	released         chan struct{} // closed then
+	cut              time.Time     // time of the call of vanish; zero before
+	let              bool          // released is closed
+	released         chan struct{} // closed when the connection to the appliance may be closed after a cut
 }
 
 func newSoakWire(from, to string) (*soakWire, error) {
@@ -126,7 +124,7 @@ func (w *soakWire) serve() {
 	}
 }
 
-// link carries one connection, until one side ends it or it is cut.
+// link forwards one connection until one side closes it, or until it is cut and released.
 func (w *soakWire) link(robot net.Conn) {
 	appliance, err := soakDialer(w.from).Dial("tcp", w.to)
 	if err != nil {
@@ -139,7 +137,7 @@ func (w *soakWire) link(robot net.Conn) {
 	w.mu.Unlock()
 	ended := make(chan struct{}, 2)
 	carry := func(to, from net.Conn) {
-		_, _ = io.Copy(to, from) // however it ends, both ends are closed
+		_, _ = io.Copy(to, from) // link closes both connections, whatever the error
 		ended <- struct{}{}
 	}
 	go carry(appliance, robot)
@@ -159,21 +157,20 @@ func (w *soakWire) link(robot net.Conn) {
 	w.mu.Unlock()
 }
 
-// vanish cuts what is connected. The robot's end is closed, and the appliance
-// hears nothing of it.
+// vanish cuts all connections: it closes those of the robot, and leaves those to the appliance open and silent.
 func (w *soakWire) vanish() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for l := range w.links {
 		if l.cut.IsZero() {
 			l.cut = time.Now()
-			_ = l.robot.Close() // which ends both directions, but not the far end
+			_ = l.robot.Close()
 			_ = l.appliance.SetReadDeadline(time.Now())
 		}
 	}
 }
 
-// release lets go of what was cut after a time.
+// release closes the connections to the appliance that were cut after a time.
 func (w *soakWire) release(after time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,28 +16,26 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// soakOwner writes, and keeps a list of every write that was acknowledged. What
-// was cut off in the middle may be there or not, and is on no list. One
-// goroutine uses it.
+// soakOwner sends writes to the appliance, and lists those that were acknowledged. A write without a response is not
+// listed, because it may or may not have taken effect. A soakOwner is used by one goroutine at a time.
 type soakOwner struct {
 	s    *soak
 	rand *rand.Rand
 	n    int // writes begun
 
-	facts   []string          // words that stand in what is remembered, oldest first
-	forgot  []string          // and in what was forgotten since
-	notices []string          // ids
-	timers  []string          // ids
-	unsure  map[string]bool   // timers that may have been cancelled already
-	ghosts  map[string]string // adopted or forgotten, by MAC; none where it is not known
+	facts   []string          // one unique word of each stored memory, oldest first
+	forgot  []string          // the words of deleted memories
+	notices []string          // IDs of notifications
+	timers  []string          // IDs
+	unsure  map[string]bool   // timers that an unanswered request may have cancelled
+	ghosts  map[string]string // "adopted" or "forgotten", by MAC address; no entry if the state is unknown
 	acked   map[string]int    // by kind
 	refused map[string]int    // by kind
 	checked int
 }
 
-// How much of each kind is kept at a time: below the appliance's own bounds
-// (2000 memories, 20 untold notifications, 20 timers of a robot), beyond which
-// it gives up the oldest, and no write would be lost that is missing.
+// How many objects of each kind exist at a time. The numbers are below the limits of the appliance (2000 memories, 20
+// pending notifications, 20 timers of a robot), so that the appliance itself removes none.
 const (
 	soakFacts   = 300
 	soakNotices = 12
@@ -65,12 +63,13 @@ func (o *soakOwner) live(ctx context.Context) {
 	}
 }
 
+// write sends a random write.
 func (o *soakOwner) write(ctx context.Context) {
 	o.n++
 	k := o.rand.IntN(10)
 	if o.s.burst.Load() {
-		// No timers, which take seconds, and nothing that takes away: what does so
-		// at once would have written all that was left to be written later.
+		// No timers, which take seconds, and no adoption or removal of robots, which would also write changes that
+		// the appliance was about to write later.
 		k = min(k, 6)
 	}
 	switch {
@@ -85,8 +84,8 @@ func (o *soakOwner) write(ctx context.Context) {
 	}
 }
 
-// ask sends a request on this machine and reports whether it was acknowledged.
-// A refusal while nothing is wrong is a failure of its own.
+// ask sends a request of some kind to the local address, and reports whether it succeeded. An error outside the periods
+// of power cuts and full disks is a failure.
 func (o *soakOwner) ask(ctx context.Context, kind, method, path, body string) (string, bool) {
 	began := time.Now()
 	status, text, err := o.s.appliance.request(ctx, method, o.s.appliance.local, path, body)
@@ -104,6 +103,7 @@ func (o *soakOwner) ask(ctx context.Context, kind, method, path, body string) (s
 	return text, false
 }
 
+// remember stores a memory with a new word, and deletes the oldest if there are more than soakFacts.
 func (o *soakOwner) remember(ctx context.Context) bool {
 	word := fmt.Sprintf("soak%xx%d", o.s.seed, o.n)
 	_, done := o.ask(ctx, "remember", http.MethodPost, "/api/voice/remember", fmt.Sprintf(`{"fact":"The word is %s."}`, word))
@@ -116,7 +116,7 @@ func (o *soakOwner) remember(ctx context.Context) bool {
 	return done
 }
 
-// forget takes a memory away. That, too, is a write.
+// forget deletes the memory with a word, which must be the first of o.facts.
 func (o *soakOwner) forget(ctx context.Context, word string) {
 	for _, m := range o.memory(ctx, word) {
 		if !strings.Contains(m.Body, word+".") {
@@ -131,14 +131,16 @@ func (o *soakOwner) forget(ctx context.Context, word string) {
 
 type memory struct{ ID, Body string }
 
+// memory returns the memories that match a word, or all if it is empty. It returns nil after an error.
 func (o *soakOwner) memory(ctx context.Context, word string) (all []memory) {
 	_, text, err := o.s.appliance.request(ctx, http.MethodGet, o.s.appliance.local, "/api/v1/memory?q="+word, "")
 	if err == nil {
-		_ = json.Unmarshal([]byte(text), &all) // what cannot be read holds nothing
+		_ = json.Unmarshal([]byte(text), &all)
 	}
 	return all
 }
 
+// notify sends a notification with a low urgency that is not spoken.
 func (o *soakOwner) notify(ctx context.Context) {
 	id := fmt.Sprintf("soak-%d", o.n)
 	_, done := o.ask(ctx, "notify", http.MethodPost, "/api/v1/notifications",
@@ -151,11 +153,10 @@ func (o *soakOwner) notify(ctx context.Context) {
 	}
 }
 
-// setTimer has the keeper's robot told to set one. Only what the brain was
-// answered counts: then the appliance has said that it is set.
+// setTimer asks the keeper to set a timer. The write counts as acknowledged if the tool's result contains the timer's ID.
 func (o *soakOwner) setTimer(ctx context.Context) {
 	if now := time.Now(); o.s.troubled(now.Add(-soakPatience), now, brains) || o.s.troubled(now.Add(-soakRecover), now, disk) {
-		return // it would be nobody that sets it
+		return // the fake language model would not be asked, or the timer not stored
 	}
 	text := o.tell(ctx, fmt.Sprintf("set %d", o.n))
 	if id := soakTimerID.FindStringSubmatch(text); id != nil {
@@ -167,7 +168,7 @@ func (o *soakOwner) setTimer(ctx context.Context) {
 	if len(o.timers) > soakTimed {
 		o.checkTimers(ctx)
 	}
-	if strings.Contains(text, "too many") { // some that were not acknowledged are there
+	if strings.Contains(text, "too many") { // timers whose acknowledgement was lost use up the limit
 		o.checkTimers(ctx)
 		o.tell(ctx, "cancel all")
 	}
@@ -175,11 +176,11 @@ func (o *soakOwner) setTimer(ctx context.Context) {
 
 var soakTimerID = regexp.MustCompile(`Its id is (\S+)\.`)
 
-// tell has a text taken as spoken to the keeper, and returns what the tool that
-// the brain then called has answered; nothing where it did not get that far.
+// tell injects a text as if it had been spoken to the keeper, and returns the result of the tool that the fake language
+// model calls then, or "" if no result arrives within soakToolWithin.
 func (o *soakOwner) tell(ctx context.Context, what string) string {
 	select {
-	case <-o.s.timers: // of an earlier one that came late
+	case <-o.s.timers: // a late result of an earlier call
 	default:
 	}
 	status, _, err := o.s.appliance.request(ctx, http.MethodPost, o.s.appliance.local, "/admin/inject-text",
@@ -189,7 +190,7 @@ func (o *soakOwner) tell(ctx context.Context, what string) string {
 	}
 	select {
 	case text := <-o.s.timers:
-		wait(ctx, 3*time.Second) // the keeper still speaks
+		wait(ctx, 3*time.Second) // the keeper speaks its answer
 		return text
 	case <-time.After(soakToolWithin):
 	case <-ctx.Done():
@@ -197,8 +198,8 @@ func (o *soakOwner) tell(ctx context.Context, what string) string {
 	return ""
 }
 
-// adoptAll has every robot of the household boot once, and adopts it by name:
-// whoever comes later is a stranger.
+// adoptAll makes the keeper and every soakRobot check in once, and adopts them by their IDs. Robots that check in later
+// are strangers.
 func (o *soakOwner) adoptAll(ctx context.Context) error {
 	shapes := []simrobot.Options{o.s.keeperShape()}
 	for _, r := range o.s.robots {
@@ -221,7 +222,7 @@ func (o *soakOwner) adoptAll(ctx context.Context) error {
 	return nil
 }
 
-// adoptOrForget has a robot that was here once adopted by name, or forgotten.
+// adoptOrForget checks in as one of soakGhosts robots and adopts it, or forgets it if it is adopted.
 func (o *soakOwner) adoptOrForget(ctx context.Context) {
 	mac := fmt.Sprintf("a0:b1:c2:60:57:%02x", o.rand.IntN(soakGhosts))
 	id := strings.ReplaceAll(mac, ":", "")
@@ -243,7 +244,8 @@ func (o *soakOwner) adoptOrForget(ctx context.Context) {
 	}
 }
 
-// check looks for everything that was acknowledged.
+// check looks for the effect of every acknowledged write, and records each missing one as a failure. Notifications and
+// timers are removed by that. when is text for the messages.
 func (o *soakOwner) check(ctx context.Context, when string) {
 	o.s.say("looking for %d memories, %d notifications, %d timers and %d robots %s", len(o.facts), len(o.notices), len(o.timers), len(o.ghosts), when)
 	there := map[string]bool{}
@@ -257,7 +259,7 @@ func (o *soakOwner) check(ctx context.Context, when string) {
 		if !there[word] {
 			o.s.fail("%s an acknowledged memory is lost: %s", when, word)
 		}
-		return !there[word] // it is told once
+		return !there[word] // so that the loss is reported once
 	})
 	for _, word := range o.forgot {
 		if o.checked++; there[word] {
@@ -268,7 +270,7 @@ func (o *soakOwner) check(ctx context.Context, when string) {
 		o.checked++
 		status, text, err := o.s.appliance.request(ctx, http.MethodGet, o.s.appliance.local, "/api/v1/devices/"+strings.ReplaceAll(mac, ":", ""), "")
 		var d struct{ Adopted bool }
-		_ = json.Unmarshal([]byte(text), &d) // what cannot be read is not trusted
+		_ = json.Unmarshal([]byte(text), &d) // a response without a robot counts as not adopted
 		if adopted := status == http.StatusOK && d.Adopted; err != nil || adopted != (what == "adopted") || what == "forgotten" &&
 			status != http.StatusNotFound {
 			o.s.fail("%s robot %s, which was %s, is shown as %d %.200s %v", when, mac, what, status, text, err)
@@ -279,16 +281,16 @@ func (o *soakOwner) check(ctx context.Context, when string) {
 	o.checkTimers(ctx)
 }
 
-// checkNotices acknowledges them, as a person does with a skin; of one that is
-// not there the skin gets that answer.
+// checkNotices acknowledges the notifications one by one over a skin's WebSocket. If the appliance does not know one, a
+// failure is recorded. After an error of the connection, the remaining notifications stay in the list for the next check.
 func (o *soakOwner) checkNotices(ctx context.Context) {
 	c, err := dialSocket(ctx, "127.0.2.200", o.s.appliance.listen, "/v1/vtuber/ws", 0, "Authorization", "Bearer "+soakSkinsKey)
 	if err != nil {
-		return // they are looked for the next time; in the end the appliance has to answer
+		return // lastCheck fails if notifications remain
 	}
 	defer c.drop()
 	defer context.AfterFunc(ctx, c.drop)()
-	_ = c.SetReadDeadline(time.Now().Add(soakAnswerWithin)) // it is open
+	_ = c.SetReadDeadline(time.Now().Add(soakAnswerWithin))
 	if c.write(websocket.TextMessage, []byte(`{"type":"subscribe","events":["notification_changed"]}`)) != nil {
 		return
 	}
@@ -297,7 +299,7 @@ func (o *soakOwner) checkNotices(ctx context.Context) {
 		if c.write(websocket.TextMessage, []byte(fmt.Sprintf(`{"type":"ack","id":%q}`, id))) != nil {
 			return
 		}
-		o.notices = o.notices[1:] // it may be over, whether or not the answer arrives
+		o.notices = o.notices[1:] // even if no answer arrives, it may be acknowledged now
 		there, err := acknowledged(c, id)
 		if err != nil {
 			return
@@ -309,7 +311,8 @@ func (o *soakOwner) checkNotices(ctx context.Context) {
 	}
 }
 
-// acknowledged reads until the skin is told what became of it.
+// acknowledged reads messages until the appliance has answered the acknowledgement of a notification, and reports whether
+// the notification existed.
 func acknowledged(c soakSocket, id string) (bool, error) {
 	for {
 		_, text, err := c.ReadMessage()
@@ -329,13 +332,14 @@ func acknowledged(c soakSocket, id string) (bool, error) {
 	}
 }
 
-// checkTimers cancels them one by one, and is told of each whether it was there.
-// One whose answer did not arrive may be gone for that.
+// checkTimers cancels the timers one by one, and records a failure for each that did not exist, unless an earlier request
+// without an answer may have cancelled it. It gives up after three requests without an answer; the remaining timers stay
+// in the list.
 func (o *soakOwner) checkTimers(ctx context.Context) {
 	for tries := 0; len(o.timers) > 0 && tries < 3 && ctx.Err() == nil; {
 		id := o.timers[0]
 		text := o.tell(ctx, "cancel "+id)
-		if text == "" { // the robot is not there just now, or an engine is ill
+		if text == "" { // the keeper is not connected, or an engine fails
 			tries++
 			o.unsure[id] = true
 			continue
@@ -348,15 +352,16 @@ func (o *soakOwner) checkTimers(ctx context.Context) {
 	}
 }
 
-// soakKeeper is the robot that timers are set with. It keeps its channel, and
-// says nothing.
+// soakKeeper is the MAC address of the keeper, a robot on which timers are set. It keeps its channel open and says
+// nothing.
 const soakKeeper = "A0:B1:C2:50:AC:FE"
 
+// keeperShape returns the options of the keeper.
 func (s *soak) keeperShape() simrobot.Options {
 	return simrobot.Options{OTA: "http://" + s.appliance.listen + "/xiaozhi/ota/", MAC: soakKeeper, Firmware: "dotty", Stay: true}
 }
 
-// keeper has it there until the context ends.
+// keeper runs the keeper until ctx ends.
 func (s *soak) keeper(ctx context.Context) {
 	event := simrobot.Sensed{}.Event
 	event.Name, event.Data = "state_changed", []byte(`{"state":"idle"}`)
@@ -364,7 +369,7 @@ func (s *soak) keeper(ctx context.Context) {
 		o := s.keeperShape()
 		o.Events = append(o.Events, event)
 		if robot, err := simrobot.New(o); err == nil {
-			_ = robot.Run(ctx) // it comes again
+			_ = robot.Run(ctx) // after an error, the loop connects again
 		}
 		wait(ctx, time.Second)
 	}

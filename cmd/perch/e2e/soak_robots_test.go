@@ -11,8 +11,7 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// soakRobot is one simulated robot and its wire. It talks again and again, each
-// time as one that was just switched on.
+// soakRobot is one simulated robot and its wire. It holds one conversation after the other, and checks in before each.
 type soakRobot struct {
 	s     *soak
 	n     int
@@ -20,17 +19,17 @@ type soakRobot struct {
 	wire  *soakWire
 	rand  *rand.Rand
 	shape simrobot.Options
-	hurry chan struct{} // it is to talk now
+	hurry chan struct{} // makes the robot begin a conversation now
 
 	mu       sync.Mutex
-	cancel   context.CancelFunc // of the talk it has; nil between two
-	vanished bool               // it was switched off in the middle
-	known    time.Time          // when it first had a talk to its end
+	cancel   context.CancelFunc // ends the current conversation; nil if there is none
+	vanished bool               // the robot was switched off during the conversation
+	known    time.Time          // end of the first complete conversation
 }
 
-// newSoakRobots are of every kind a home may have: most of them listen by
-// themselves, some are pressed to talk, some keep the microphone open. They run
-// three builds of the firmware, and use every framing.
+// newSoakRobots returns robots of different kinds. Most detect the end of a sentence, some are push-to-talk (mode manual),
+// and some keep the microphone open (echo cancellation in the device). They run three versions of the firmware, and use
+// every framing.
 func newSoakRobots(s *soak) ([]*soakRobot, error) {
 	var all []*soakRobot
 	for n := range soakRobots {
@@ -48,7 +47,7 @@ func newSoakRobots(s *soak) ([]*soakRobot, error) {
 			r.shape.AEC = simrobot.AECDevice
 		}
 		if n%3 > 0 {
-			r.shape.Framing++ // 1
+			r.shape.Framing++ // the lowest framing, 1; the result is 2 or 3
 			for range n % 3 {
 				r.shape.Framing++
 			}
@@ -58,7 +57,8 @@ func newSoakRobots(s *soak) ([]*soakRobot, error) {
 	return all, nil
 }
 
-// live has the robot talk until enough is closed.
+// live holds conversations until enough is closed or ctx ends. The current conversation ends first if only enough is
+// closed.
 func (r *soakRobot) live(ctx context.Context, enough <-chan struct{}) {
 	wait := time.Duration(r.rand.Int64N(int64(r.s.pause)))
 	for {
@@ -75,20 +75,20 @@ func (r *soakRobot) live(ctx context.Context, enough <-chan struct{}) {
 	}
 }
 
-// options are those of one that has nothing to say.
+// options returns the options of the simulated robot, without sentences to say.
 func (r *soakRobot) options() simrobot.Options {
 	o := r.shape
 	o.OTA, o.MAC = "http://"+r.wire.address()+"/xiaozhi/ota/", r.mac
 	return o
 }
 
-// seenTurn is a turn as an onlooker sees it.
+// seenTurn is a turn, with the time when the sentence was spoken and the time when the turn ended.
 type seenTurn struct {
 	from, to time.Time
 	simrobot.Turn
 }
 
-// talk is one talk, from switching on to hanging up.
+// talk holds one conversation of one or two turns, from the check-in to the end of the channel, and judges it.
 func (r *soakRobot) talk(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -129,15 +129,15 @@ func (r *soakRobot) talk(ctx context.Context) {
 	r.s.judge(v)
 }
 
-// kept reports whether the appliance must know of the robot, whatever has
-// happened since: who checks in is written down within seconds.
+// kept reports whether the appliance must have stored the robot: it had a complete conversation, and no power cut
+// happened within soakRecover after that.
 func (r *soakRobot) kept() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !r.known.IsZero() && !r.s.troubled(r.known, r.known.Add(soakRecover), everybody)
 }
 
-// vanish switches the robot off, if it talks, and its wire goes dead.
+// vanish switches the robot off and cuts its wire. It returns false, and does nothing, if the robot is in no conversation.
 func (r *soakRobot) vanish() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,18 +150,19 @@ func (r *soakRobot) vanish() bool {
 	return true
 }
 
-// verdict is what is known of one talk.
+// verdict is the result of one conversation.
 type verdict struct {
 	robot    string
 	from, to time.Time
 	turns    []seenTurn
 	stats    simrobot.Stats
 	err      error
-	hungUp   string // why the appliance hung up, if it did
-	vanished bool
+	hungUp   string // why the appliance closed the channel; empty if it did not
+	vanished bool   // the robot was switched off
 }
 
-// judge finds out whether a talk broke for a robot no fault has touched.
+// judge adds a conversation to the figures. If it was not as it should be although no fault has touched it, judge records
+// a failure.
 func (s *soak) judge(v verdict) {
 	if v.vanished || s.cutShort(v) || s.troubled(v.from, v.to, everybody) {
 		s.count(func(f *figures) { f.touched++ })
@@ -210,18 +211,17 @@ func (s *soak) judge(v verdict) {
 	}
 }
 
-// cutShort reports whether the talk was, because the soak was.
+// cutShort reports whether the conversation ended because the soak was interrupted.
 func (s *soak) cutShort(v verdict) bool {
 	return s.ctx.Err() != nil && errors.Is(v.err, context.Canceled)
 }
 
-// broken says what a person would have noticed, but for a pause in the speech:
-// that depends on what else went on.
+// broken returns what was wrong with the conversation, or "". It does not consider pauses in the speech, which judge does.
+// If the machine was late, ignored packets are not counted.
 func (v verdict) broken(late bool) string {
-	// The first packet leaves 14 ms after the message that makes a robot speak,
-	// which takes 5 of them to do so. Where the machine is late by the rest, it is
-	// ignored, and with it 60 ms in which no voice has begun; the next one waits
-	// longer. More than that is lost only where the machine stood still.
+	// The appliance sends the first packet of a speech 14 ms after tts start, which the robot handles after 5 ms. If the
+	// machine delays the robot by more than the remaining 9 ms, the robot ignores that packet, which is mostly silent.
+	// One ignored packet per turn is therefore allowed. The second packet is sent 60 ms after tts start.
 	ignored := max(v.stats.Ignored-len(v.turns), 0)
 	if late {
 		ignored = 0

@@ -17,61 +17,57 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// What strangers do, and how often. They come from machines of their own. That
-// those are loopback addresses exempts them from the limits of one machine and
-// one network, and so more of them come than would from elsewhere.
+// What strangers do, and how often. They use four loopback addresses, which are exempt from the limits for one machine
+// and one network, so the appliance admits more of them than it would from other addresses.
 const (
-	soakStrangersAtOnce = 220 // check-ins of invented robots, at the beginning of each phase: more than are known at a time
+	soakStrangersAtOnce = 220 // check-ins of invented robots at the beginning of each phase; more than soakStrangersKnown
 	soakInventEvery     = 250 * time.Millisecond
 	soakPretendEvery    = 200 * time.Millisecond
 	soakIntrudeEvery    = 700 * time.Millisecond
 	soakChatterEvery    = 6 * time.Second
 	soakPings           = 60
-	soakLookEvery       = 5 * time.Second // at what they may have changed
+	soakLookEvery       = 5 * time.Second // time between two checks that strangers have changed nothing
 
-	// soakStrangersKnown is how many robots that nobody has adopted an appliance
-	// knows, and soakStrangersReported how many of their check-ins it reports in a
-	// minute.
+	// soakStrangersKnown is the maximum number of strangers that the appliance knows, and soakStrangersReported the
+	// maximum number of their check-ins in a minute that it reports as events.
 	soakStrangersKnown    = 200
 	soakStrangersReported = 30
-	// soakStrangersLogged bounds the lines of the log that name one, in a minute:
-	// each of nine kinds is written ten times in it, and ten times more at first.
+	// soakStrangersLogged bounds the log lines about strangers in a minute. There are nine different messages about
+	// them, and the rate-limited logger writes each ten times at once, and then ten times a minute.
 	soakStrangersLogged = 120
 )
 
-// soakInvented is how the MACs of invented robots begin, and no other's.
+// soakInvented is the begin of the IDs of invented robots. No other ID begins so.
 const soakInvented = "0a5c"
 
-// soakForeign is who strangers say that the appliance is: its robots would send
-// their pictures there, and fetch firmware.
+// What strangers pretend: a Host of the appliance, to which a deceived robot would send its pictures, and a board.
 const (
 	soakForeignHost  = "10.9.1.66:8003"
 	soakForeignBoard = "foreign"
 )
 
-// soakTool is how the names of their tools begin.
+// soakTool is the begin of the names of strangers' tools.
 const soakTool = "stranger."
 
-// soakStrangers are robots that nobody has adopted, and programs that say they
-// are one of the household's.
+// soakStrangers are robots that are not adopted, and programs that pretend to be an adopted robot.
 type soakStrangers struct {
 	s     *soak
 	wires []*soakWire
-	shape simrobot.Options // of one that talks
+	shape simrobot.Options // options of the robots of chatter
 
-	looking sync.Mutex // one looks at a time
-	ours    map[string]soakShown
+	looking sync.Mutex           // held by look
+	ours    map[string]soakShown // the adopted robots, by ID
 
 	mu                                   sync.Mutex
-	invented, pretended, channels, talks int // that were tried, or opened
+	invented, pretended, channels, talks int // check-ins of both kinds, opened channels, and conversations begun
 	answered, refused                    int
-	known                                int // at most, at a time
-	looks, lines                         int // of the owner; and of the log
-	seen                                 []time.Time
-	changed                              int // facts, which is none
+	known                                int         // maximum number of strangers known at a time
+	looks, lines                         int         // calls of look, and log lines about strangers
+	seen                                 []time.Time // times of the events about invented robots
+	changed                              int         // calls of change
 }
 
-// soakShown is what of a robot its owner is shown, and no stranger may change.
+// soakShown is the part of a robot in the API's response that strangers must not change.
 type soakShown struct {
 	ID       string
 	Board    string
@@ -99,7 +95,7 @@ func newSoakStrangers(s *soak) (*soakStrangers, error) {
 	return st, json.Unmarshal([]byte("["+strings.Join(tools, ",")+"]"), &st.shape.MoreTools)
 }
 
-// live has them come until the context ends.
+// live runs strangers, and the checks of what they may have changed, in goroutines of wg until ctx ends.
 func (st *soakStrangers) live(ctx context.Context, wg *sync.WaitGroup) {
 	for n, do := range []struct {
 		every time.Duration
@@ -131,12 +127,12 @@ func (st *soakStrangers) live(ctx context.Context, wg *sync.WaitGroup) {
 	})
 }
 
-// from is the address of one of their machines.
+// from returns a random one of the strangers' addresses.
 func (st *soakStrangers) from(r *rand.Rand) string {
 	return fmt.Sprintf("127.0.5.%d", 1+r.IntN(len(st.wires)))
 }
 
-// inventMAC is that of a robot that was never here.
+// inventMAC returns a random MAC address that begins like soakInvented.
 func inventMAC(r *rand.Rand) string {
 	return fmt.Sprintf("0a:5c:%02x:%02x:%02x:%02x", r.IntN(256), r.IntN(256), r.IntN(256), r.IntN(256))
 }
@@ -147,7 +143,7 @@ func (st *soakStrangers) count(change func(*soakStrangers)) {
 	change(st)
 }
 
-// checkIn posts what a robot does, and returns its token.
+// checkIn sends a check-in, and returns the WebSocket token of the response, which may be empty.
 func (st *soakStrangers) checkIn(ctx context.Context, r *rand.Rand, mac, client, host string) (token string, err error) {
 	status, text, err := soakRequest(ctx, st.from(r), http.MethodPost, "http://"+st.s.appliance.listen+"/xiaozhi/ota/", "{}",
 		"Device-Id", mac, "Client-Id", client, "User-Agent", soakForeignBoard+"/9.9.9", "Host", host)
@@ -162,7 +158,7 @@ func (st *soakStrangers) checkIn(ctx context.Context, r *rand.Rand, mac, client,
 	return reply.WebSocket.Token, err
 }
 
-// refusal counts an answer that is one. That something broke is none.
+// refusal counts a response with a status of 400 or above. The status 500 is also a failure.
 func (st *soakStrangers) refusal(path string, status int) {
 	if status == http.StatusInternalServerError {
 		st.s.fail("what a stranger sent to %s broke something", path)
@@ -172,7 +168,7 @@ func (st *soakStrangers) refusal(path string, status int) {
 	}
 }
 
-// invent has a robot check in that was never here.
+// invent checks in as a robot that the appliance does not know. The token is empty after an error.
 func (st *soakStrangers) invent(ctx context.Context, r *rand.Rand) (mac, token string) {
 	mac = inventMAC(r)
 	token, err := st.checkIn(ctx, r, mac, "invented", st.s.appliance.listen)
@@ -182,8 +178,8 @@ func (st *soakStrangers) invent(ctx context.Context, r *rand.Rand) (mac, token s
 	return mac, token
 }
 
-// pretend says to be one of the household's robots: it checks in by its MAC, and
-// wants its channel and its camera's place.
+// pretend checks in with the MAC address of an adopted robot. In a third of the calls it also tries to open the robot's
+// channel, and to send a picture in its name.
 func (st *soakStrangers) pretend(ctx context.Context, r *rand.Rand) {
 	mac := soakKeeper
 	if n := r.IntN(len(st.s.robots) + 1); n < len(st.s.robots) {
@@ -191,7 +187,7 @@ func (st *soakStrangers) pretend(ctx context.Context, r *rand.Rand) {
 	}
 	token, err := st.checkIn(ctx, r, mac, fmt.Sprint("foreign ", r.IntN(5)), soakForeignHost)
 	if err != nil {
-		return // the appliance is being started
+		return // the appliance is restarting
 	}
 	st.count(func(st *soakStrangers) { st.pretended++ })
 	if token != "" {
@@ -200,7 +196,7 @@ func (st *soakStrangers) pretend(ctx context.Context, r *rand.Rand) {
 	if r.IntN(3) > 0 {
 		return
 	}
-	_, token = st.invent(ctx, r) // which is good for another robot
+	_, token = st.invent(ctx, r) // the token of another stranger
 	for _, client := range []string{"foreign 0", "invented"} {
 		c, err := dialSocket(ctx, st.from(r), st.s.appliance.listen, "/xiaozhi/v1/", 0, "Device-Id", mac, "Client-Id", client, "Authorization",
 			"Bearer "+token)
@@ -221,7 +217,7 @@ func (st *soakStrangers) pretend(ctx context.Context, r *rand.Rand) {
 	}
 }
 
-// intrude opens a stranger's own channel, which it is given, and misuses it.
+// intrude opens a channel as a stranger, which is allowed, and sends noise, invalid messages and many pings.
 func (st *soakStrangers) intrude(ctx context.Context, r *rand.Rand) {
 	mac, token := st.invent(ctx, r)
 	if token == "" {
@@ -237,7 +233,7 @@ func (st *soakStrangers) intrude(ctx context.Context, r *rand.Rand) {
 	defer context.AfterFunc(ctx, c.drop)()
 	st.count(func(st *soakStrangers) { st.channels++ })
 	noise := make([]byte, 300)
-	say := func(opcode int, payload []byte) { _ = c.write(opcode, payload) } // it may be hung up on
+	say := func(opcode int, payload []byte) { _ = c.write(opcode, payload) } // the appliance may close the channel
 	say(websocket.TextMessage,
 		[]byte(`{"type":"hello","version":1,"features":{"mcp":true,"aec":true},"transport":"websocket","audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`))
 	say(websocket.TextMessage, []byte(`{"type":"listen","state":"start","mode":"auto"}`))
@@ -257,7 +253,7 @@ func (st *soakStrangers) intrude(ctx context.Context, r *rand.Rand) {
 	wait(ctx, 200*time.Millisecond)
 }
 
-// chatter is a whole talk of a robot with 200 tools of 4 KB.
+// chatter holds a whole conversation as a robot with 200 tools of 4 KB each.
 func (st *soakStrangers) chatter(ctx context.Context, r *rand.Rand) {
 	o := st.shape
 	o.OTA, o.MAC = "http://"+st.wires[r.IntN(len(st.wires))].address()+"/xiaozhi/ota/", inventMAC(r)
@@ -273,18 +269,18 @@ func (st *soakStrangers) chatter(ctx context.Context, r *rand.Rand) {
 	}
 	st.count(func(st *soakStrangers) { st.talks++ })
 	var crash *simrobot.Crash
-	if err := robot.Run(ctx); errors.As(err, &crash) { // else its talk broke, as strangers' may
+	if err := robot.Run(ctx); errors.As(err, &crash) { // other errors are allowed for strangers
 		st.s.fail("a stranger: %v", err)
 	}
 }
 
-// change is what strangers may not bring about.
+// change records a change that strangers caused, which is a failure.
 func (st *soakStrangers) change(format string, a ...any) {
 	st.count(func(st *soakStrangers) { st.changed++ })
 	st.s.fail(format, a...)
 }
 
-// event takes an event of the owner's feed.
+// event receives an event of the admin API, and notes the time of a robot_seen event about an invented robot.
 func (st *soakStrangers) event(kind, data string) {
 	if kind != "robot_seen" || !strings.Contains(data, `"robot":"`+soakInvented) {
 		return
@@ -294,7 +290,7 @@ func (st *soakStrangers) event(kind, data string) {
 	st.mu.Unlock()
 }
 
-// note keeps what the household's robots are, as they have just been adopted.
+// note stores the adopted robots as the API shows them, for comparison in look. It returns an error if robots are missing.
 func (st *soakStrangers) note(ctx context.Context) error {
 	all, err := st.devices(ctx)
 	for _, d := range all {
@@ -318,7 +314,7 @@ func (st *soakStrangers) devices(ctx context.Context) (all []soakDevice, err err
 	return all, err
 }
 
-// ask has the owner ask.
+// ask sends a GET request as the owner, and decodes the response into answer.
 func (st *soakStrangers) ask(ctx context.Context, path string, answer any) error {
 	status, text, err := st.s.appliance.request(ctx, http.MethodGet, st.s.appliance.local, path, "")
 	if err == nil && status != http.StatusOK {
@@ -330,13 +326,14 @@ func (st *soakStrangers) ask(ctx context.Context, path string, answer any) error
 	return err
 }
 
-// check looks for what strangers have changed, and counts what was reported of them.
+// check calls look and checkRations.
 func (st *soakStrangers) check(ctx context.Context, when string) {
 	st.look(ctx, when)
 	st.checkRations(when)
 }
 
-// look looks for what strangers have changed.
+// look checks that strangers have changed no adopted robot, that not too many of them are known, and that the appliance
+// stores none of their tools and turns.
 func (st *soakStrangers) look(ctx context.Context, when string) {
 	st.looking.Lock()
 	defer st.looking.Unlock()
@@ -358,7 +355,7 @@ func (st *soakStrangers) look(ctx context.Context, when string) {
 		before, ours := st.ours[d.ID]
 		if ours && d.soakShown != before {
 			st.change("%s a robot has changed: it was %+v, and is %+v", when, before, d.soakShown)
-			st.ours[d.ID] = d.soakShown // it is told once
+			st.ours[d.ID] = d.soakShown // so that the change is reported once
 		}
 		if !d.Adopted {
 			strangers++
@@ -387,13 +384,13 @@ func (st *soakStrangers) look(ctx context.Context, when string) {
 	}
 }
 
-// checkRations counts what was reported of strangers. A start of the appliance
-// begins a minute anew, and so may a minute's end in the middle of a burst.
+// checkRations checks how many events and log lines were about strangers. A restart of the appliance resets its counts,
+// and so does the end of each of its minutes, which may fall into a minute of this count; both bounds allow for that.
 func (st *soakStrangers) checkRations(when string) {
 	lives := st.s.appliance.lives()
 	st.mu.Lock()
 	reported := 0
-	for i, first := range st.seen { // within a minute of it
+	for i, first := range st.seen { // n is the number of events in the minute from first
 		n, _ := slices.BinarySearchFunc(st.seen[i:], first.Add(time.Minute), time.Time.Compare)
 		reported = max(reported, n)
 	}
@@ -413,7 +410,8 @@ func (st *soakStrangers) checkRations(when string) {
 	st.count(func(st *soakStrangers) { st.lines = lines })
 }
 
-// lastCheck reports that they were there at all: nobody is kept out who never came.
+// lastCheck records a failure if the strangers did not do everything that they should, because then the other checks show
+// nothing.
 func (st *soakStrangers) lastCheck() {
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 
 func mb(bytes int) float64 { return float64(bytes) / (1 << 20) }
 
-// at is a moment as it is told: since the beginning.
+// at formats a time as the duration since the start of the soak.
 func (s *soak) at(when time.Time) string {
 	return when.Sub(s.began).Round(100 * time.Millisecond).String()
 }
@@ -23,14 +23,14 @@ func (s *soak) say(format string, a ...any) {
 	fmt.Printf("%8s  %s\n", s.at(time.Now()), fmt.Sprintf(format, a...))
 }
 
-// fail takes note of a failure and goes on, so that one run tells all.
+// fail records a failure. The run continues, so that it can find more.
 func (s *soak) fail(format string, a ...any) {
 	text := fmt.Sprintf(format, a...)
 	s.mu.Lock()
 	s.failures = append(s.failures, text)
 	n := len(s.failures)
 	s.mu.Unlock()
-	if n <= 100 { // or a night's log is nothing else
+	if n <= 100 {
 		s.say("FAILED: %s", text)
 	}
 }
@@ -47,7 +47,7 @@ func (s *soak) count(change func(*figures)) {
 	change(&s.figures)
 }
 
-// table tells what was measured.
+// table prints the figures.
 func (s *soak) table() {
 	f := &s.figures
 	var b strings.Builder

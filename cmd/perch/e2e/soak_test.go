@@ -22,61 +22,56 @@ import (
 	"perch/must"
 )
 
-// What the soak is made of. Robots rest between talks for as long as lets two
-// small processors recognize real speech in the appliance whenever the engine
-// that does it elsewhere is ill: about one and a half utterances a second, and a
-// quarter or so of them there.
+// Numbers and times of the load. The pause between the conversations of a robot is long enough that two slow processors
+// can recognize the speech locally while the fake recognizer fails: there are about 1.5 utterances a second, of which
+// about a quarter are recognized locally.
 const (
 	soakRobots      = 20
 	soakSkins       = 20
 	soakConnections = 300
-	// One sees when its own thread is late, and not another.
+	// A sentinel (see stalls.watch) notices only delays of its own thread, so there are several.
 	soakSentinels = 4
-	soakPause     = 8 * time.Second // between two talks of a robot, from half of it to one and a half
-	// A program with the race detector needs three times the processor.
+	soakPause     = 8 * time.Second // mean pause between two conversations of a robot; from half to one and a half of it
+	// A program with the race detector needs three times the CPU time.
 	soakPauseRaced = 3 * soakPause
 
-	soakWriteEvery = 600 * time.Millisecond
-	soakBurst      = 30              // writes at most without a pause, before the power goes
-	soakBetween    = 2 * time.Second // faults
-	soakShortest   = 2 * time.Second // a fault
-	soakLongest    = 5 * time.Second
+	soakWriteEvery = 600 * time.Millisecond // mean pause between two writes of the owner
+	soakBurst      = 30                     // maximum number of writes without a pause before a power cut
+	soakBetween    = 2 * time.Second        // mean pause between two faults
+	soakShortest   = 2 * time.Second        // minimum length of a fault
+	soakLongest    = 5 * time.Second        // maximum length of a fault
 	soakKillEvery  = 5 * time.Minute
-	soakDisk       = 96 << 20 // bytes, of the file system that fills up
+	soakDisk       = 96 << 20 // bytes of the small file system
 
-	soakPatience = 2 * time.Second  // with an engine, before the next in its list is asked
-	soakIdle     = 20 * time.Second // until a talk with nobody is hung up
+	soakPatience = 2 * time.Second  // how long the appliance waits for an engine before it asks the next in the list
+	soakIdle     = 20 * time.Second // robots.idle: the appliance closes a quiet channel after this time
 )
 
-// What is waited for, and the bounds.
+// Timeouts and bounds.
 const (
-	soakAnswerWithin  = 15 * time.Second // of a request: far more than it takes, for the machine may be busy
-	soakToolWithin    = 3 * soakPatience // of a text that leads to a tool's being called
+	soakAnswerWithin  = 15 * time.Second // timeout of a request; much longer than needed, because the machine may be busy
+	soakToolWithin    = 3 * soakPatience // from a text to the result of the tool call that it causes
 	soakStopWithin    = 20 * time.Second
-	soakReturn        = 3 * time.Second  // after a start, until robots and skins are there again
-	soakRecover       = 10 * time.Second // after a fault, until what it touched works again
-	soakRecoverWithin = time.Minute      // the broker's: it is tried less and less often, at most every half minute
-	soakLetGo         = 45 * time.Second // of a robot that has vanished: soakIdle, and what a turn may take
-	soakSettleWithin  = 75 * time.Second // an HTTP connection that is idle is closed after a minute
+	soakReturn        = 3 * time.Second  // from a start until robots and skins have connected again
+	soakRecover       = 10 * time.Second // from the end of a fault until everything works again
+	soakRecoverWithin = time.Minute      // same for the broker, to which the appliance reconnects every 30 s at least
+	soakLetGo         = 45 * time.Second // time to close the channel of a vanished robot: soakIdle and the rest of a turn
+	soakSettleWithin  = 75 * time.Second // an idle HTTP connection is closed after a minute
 
-	// Where the soak itself was not run for so long, what a robot then lost is the
-	// machine's doing. A speech begins with 300 ms of sound, 60 ms after the
-	// message that makes the robot ready for it; a robot that reads both at once
-	// loses it all.
+	// If a sentinel is late by more than soakStall, packets that a robot ignores then are blamed on the machine. The
+	// second packet is sent 60 ms after tts start. A robot that reads later finds several packets at once, and may
+	// ignore all of them.
 	soakStall = 50 * time.Millisecond
-	// And a speaker runs dry by the machine's doing where it stood still for so
-	// long: the soak sees when it was late itself, and the appliance, which it
-	// does not see, was so by as much again, and several times.
+	// If a sentinel is late by soakStandstill, pauses in a speech are blamed on the machine. A robot has 300 ms of sound
+	// ahead, but the appliance may have been late too, and more than once, which the sentinels do not see.
 	soakStandstill = 100 * time.Millisecond
-	// Nor are pauses judged while other programs have more than this share of the
-	// machine. Appliance, robots and engines take a third of two processors, and
-	// all of them for moments. One program that computes without end, with a higher
-	// priority than theirs, has half of such a machine.
+	// Pauses are also blamed on the machine if other programs use more than this share of it. The appliance, the robots
+	// and the engines use a third of two processors on average, and all of both for short times. One program that
+	// computes all the time with a higher priority uses half of such a machine.
 	soakOthers = 0.4
 
-	// Memory may grow by a tenth from one quiet point to the other. The longer the
-	// run, the less a leak can hide in that. Under a minute caches have not filled
-	// before the first of the two points, and growth says nothing.
+	// Memory may grow by a tenth between the two measurements. The longer the run, the smaller the leak that this
+	// finds. In a run of less than a minute, caches still fill after the first measurement, so memory is not compared.
 	soakGrowth     = 1.10
 	soakGrowthFrom = time.Minute
 )
@@ -86,35 +81,35 @@ type soak struct {
 	t       *testing.T
 	ctx     context.Context
 	seed    uint64
-	rand    *rand.Rand // of the faults
+	rand    *rand.Rand // chooses the faults
 	began   time.Time
-	quietly bool          // says nothing of what it sees
+	quietly bool          // say prints nothing
 	raced   bool          // the program was built with the race detector
-	pause   time.Duration // of a robot between two talks
-	speech  []int16
-	small   string // a small file system of its own; "" where there is none
+	pause   time.Duration // mean pause between two conversations of a robot
+	speech  []int16       // PCM samples of soakSentence
+	small   string        // directory of the small file system; empty if it could not be mounted
 
 	appliance *soakAppliance
-	broker    *os.Process // of mosquitto
-	brokerAt  string
+	broker    *os.Process // mosquitto
+	brokerAt  string      // the broker's address, host:port
 	engines   *appliancetest.Peers
-	timers    chan string // what the tools of timers have answered
+	timers    chan string // results of the timer tools
 	robots    []*soakRobot
 	owner     *soakOwner
 	foreign   *soakStrangers
-	checks    chan string // when the owner has to look for what it wrote
+	checks    chan string // makes the owner call check; the value is its argument when
 	stalls    stalls
 	burst     atomic.Bool  // the owner writes without a pause
-	written   atomic.Int64 // writes that were acknowledged
+	written   atomic.Int64 // acknowledged writes
 
 	mu       sync.Mutex
 	figures  figures
 	troubles []*trouble
-	slow     []soakSocket
+	slow     []soakSocket // connections of slowSkin
 	failures []string
 }
 
-// TestSoak runs the whole appliance for a while, with a fault every few seconds.
+// TestSoak runs the appliance for the time in SOAK, with many clients and a fault every few seconds; see docs/soak.md.
 func TestSoak(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv("SOAK"))
 	if os.Getenv("SOAK") == "" {
@@ -123,7 +118,7 @@ func TestSoak(t *testing.T) {
 	if err != nil || length < 10*time.Second {
 		t.Fatalf("SOAK=%q: a duration of at least 10s, such as 30s, 3m or 8h", os.Getenv("SOAK"))
 	}
-	// Who interrupts it has everything ended that it began, and unmounted.
+	// An interrupt ends the run in order: all processes are ended, and the file system is unmounted.
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	s := newSoak(ctx, t)
@@ -135,6 +130,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
+// newSoak starts the broker, the engines and the appliance, and adopts the robots.
 func newSoak(ctx context.Context, t *testing.T) *soak {
 	seed := uint64(time.Now().UnixNano() % 1_000_000)
 	if text := os.Getenv("SOAK_SEED"); text != "" {
@@ -188,6 +184,7 @@ func newSoak(ctx context.Context, t *testing.T) *soak {
 	return s
 }
 
+// programPath returns PERCH_PROGRAM, or the path of the built program.
 func programPath() string {
 	if path := os.Getenv("PERCH_PROGRAM"); path != "" {
 		return path
@@ -195,8 +192,7 @@ func programPath() string {
 	return "../../../bin/perch"
 }
 
-// smallFiles mounts a file system that can be filled, which takes the rights of
-// an administrator.
+// smallFiles mounts a tmpfs of soakDisk bytes, and returns its directory. This needs root.
 func smallFiles(t *testing.T) (string, error) {
 	dir := t.TempDir()
 	if err := syscall.Mount("perch-soak", dir, "tmpfs", 0, fmt.Sprintf("size=%d", soakDisk)); err != nil {
@@ -206,9 +202,9 @@ func smallFiles(t *testing.T) (string, error) {
 	return dir, nil
 }
 
-// run is a third in which power cuts come, too; then a quiet point; two thirds
-// of one life; a quiet point again, at which all has to be as it was; and a last
-// power cut, after which all that was acknowledged has to be there.
+// run runs the soak: a phase with power cuts, for a third of length; a measurement without clients; a phase without power
+// cuts, for two thirds; a second measurement, which is compared with the first; and a last power cut, after which all
+// acknowledged writes must be found.
 func (s *soak) run(length time.Duration) {
 	stalled, watching := context.WithCancel(s.ctx)
 	var sentinel sync.WaitGroup
@@ -223,7 +219,7 @@ func (s *soak) run(length time.Duration) {
 	if s.over() {
 		return
 	}
-	least := min(soakRecover, length/6) // of looks, however quiet it is
+	least := min(soakRecover, length/6) // minimum duration of a measurement
 	base, ok := s.quiet(least, measure{})
 	if !ok {
 		return
@@ -248,7 +244,7 @@ func (s *soak) run(length time.Duration) {
 	s.lastCheck()
 }
 
-// over reports whether it cannot go on.
+// over reports whether the soak was interrupted, which is a failure, or the appliance has ended.
 func (s *soak) over() bool {
 	if s.ctx.Err() != nil {
 		s.fail("interrupted")
@@ -256,7 +252,7 @@ func (s *soak) over() bool {
 	return s.ctx.Err() != nil || !s.appliance.running()
 }
 
-// phase runs everything for a while.
+// phase runs all clients and faults for length, and checks afterwards. killed is passed to spoil.
 func (s *soak) phase(length time.Duration, killed func(context.Context)) {
 	ctx, stop := context.WithCancel(s.ctx)
 	defer stop()
@@ -272,8 +268,8 @@ func (s *soak) phase(length time.Duration, killed func(context.Context)) {
 	owning.Go(func() { s.owner.live(lasting) })
 	others.Go(func() { s.report(lasting) })
 	s.spoil(lasting, length, killed)
-	over()         // which is sooner, where the appliance has ended
-	talking.Wait() // talks that have begun are finished
+	over()         // needed if spoil returned early because the appliance has ended
+	talking.Wait() // conversations that have begun are completed
 	owning.Wait()
 	select {
 	case when := <-s.checks:
@@ -292,7 +288,7 @@ func (s *soak) phase(length time.Duration, killed func(context.Context)) {
 	others.Wait()
 }
 
-// report tells every minute how the appliance does.
+// report logs measurements of the appliance every minute.
 func (s *soak) report(ctx context.Context) {
 	for wait(ctx, time.Minute); ctx.Err() == nil; wait(ctx, time.Minute) {
 		if m, err := s.appliance.measure(ctx); err == nil {
@@ -303,10 +299,10 @@ func (s *soak) report(ctx context.Context) {
 	}
 }
 
-// quiet waits until nothing goes on, and measures. Without a base it returns what
-// there is most of the time; with one, the least there is, and it is not over
-// before that is no more than the base, or it took too long: what looks after the
-// appliance by itself, a connection to an engine say, comes and goes.
+// quiet measures the appliance without clients, for at least the duration least and at most soakSettleWithin, until no
+// robot is connected. Memory is the minimum of all samples. If base is zero, the numbers of goroutines and descriptors are
+// the medians. Otherwise they are the minima, and quiet also waits until they are not above those of base, because some
+// goroutines and connections of the appliance, for example to check an engine, exist only for a short time.
 func (s *soak) quiet(least time.Duration, base measure) (m measure, ok bool) {
 	s.mu.Lock()
 	for _, c := range s.slow {
@@ -316,11 +312,11 @@ func (s *soak) quiet(least time.Duration, base measure) (m measure, ok bool) {
 	s.mu.Unlock()
 	began := time.Now()
 	for _, r := range s.robots {
-		r.wire.release(began.Add(-soakLetGo)) // the others the appliance must have given up by itself
+		r.wire.release(began.Add(-soakLetGo)) // connections cut earlier must have been closed by the appliance
 	}
 	var goroutines, fds, anonymous, heap []int
 	for settled := false; !settled && time.Since(began) < soakSettleWithin; {
-		s.engines.CloseConnections() // or the idle connections to them would be counted
+		s.engines.CloseConnections() // otherwise idle connections to the engines would count
 		var err error
 		if m, err = s.appliance.measure(s.ctx); err != nil {
 			s.fail("%v", err)
@@ -332,7 +328,7 @@ func (s *soak) quiet(least time.Duration, base measure) (m measure, ok bool) {
 		if base.goroutines > 0 {
 			settled = settled && slices.Min(goroutines) <= base.goroutines && slices.Min(fds) <= base.fds
 		}
-		// Each look makes garbage, and so has the collector run.
+		// Each measurement creates garbage in the appliance, so that its garbage collector runs.
 		wait(s.ctx, 100*time.Millisecond)
 	}
 	m.goroutines, m.fds = slices.Min(goroutines), slices.Min(fds)
@@ -347,7 +343,7 @@ func (s *soak) quiet(least time.Duration, base measure) (m measure, ok bool) {
 	return m, true
 }
 
-// compare holds the end against the base.
+// compare records a failure if channels are open, or if goroutines, descriptors or memory have grown since base.
 func (s *soak) compare(length time.Duration, base, end measure) {
 	if end.robots > 0 {
 		s.fail("%d channels are still open, and no robot is there", end.robots)
@@ -359,7 +355,7 @@ func (s *soak) compare(length time.Duration, base, end measure) {
 		s.fail("descriptors did not come back: %d, and there were %d:\n%s", end.fds, base.fds, byCount(s.appliance.descriptors()))
 	}
 	before, after := base.anonymous, end.anonymous
-	if s.raced { // whose detector keeps a shadow of every address that was ever in use
+	if s.raced { // the race detector needs memory for every address that was ever used, so the heap is compared
 		before, after = base.heap, end.heap
 	}
 	growth := float64(after) / float64(before)
@@ -368,8 +364,7 @@ func (s *soak) compare(length time.Duration, base, end measure) {
 	}
 }
 
-// lastCheck takes the power away once more and looks for all that was
-// acknowledged.
+// lastCheck kills the appliance during a burst of writes once more, and looks for all acknowledged writes.
 func (s *soak) lastCheck() {
 	ctx, stop := context.WithCancel(s.ctx)
 	defer stop()
@@ -380,7 +375,7 @@ func (s *soak) lastCheck() {
 	enough()
 	owning.Wait()
 	select {
-	case <-s.checks: // it is looked for now
+	case <-s.checks: // check is called below
 	default:
 	}
 	var keeping sync.WaitGroup
@@ -395,7 +390,7 @@ func (s *soak) lastCheck() {
 	keeping.Wait()
 }
 
-// close ends all that is left.
+// close stops the appliance, reports data races in its log, and closes the wires and the manager.
 func (s *soak) close() {
 	if s.appliance.running() {
 		if err := s.appliance.stop(); err != nil {

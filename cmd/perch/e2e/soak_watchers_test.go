@@ -18,8 +18,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 )
 
-// watch has skins, a reader of the owner's feed and a subscriber to the broker
-// look on until the context ends.
+// watch runs skins, a reader of the admin API's events and a subscriber to the broker in goroutines of wg until ctx ends.
 func (s *soak) watch(ctx context.Context, wg *sync.WaitGroup) {
 	for n := range soakSkins {
 		wg.Go(func() { s.again(ctx, fmt.Sprintf("skin %d", n), func() (bool, error) { return s.skin(ctx, n) }) })
@@ -28,13 +27,13 @@ func (s *soak) watch(ctx context.Context, wg *sync.WaitGroup) {
 	wg.Go(func() {
 		for ctx.Err() == nil {
 			s.subscribe(ctx)
-			wait(ctx, time.Second) // the broker is away
+			wait(ctx, time.Second) // the broker is stopped
 		}
 	})
 }
 
-// again connects anew whatever was hung up on, which is a failure unless the
-// appliance was killed. A connection that did not come about is none.
+// again calls look again and again until ctx ends. look connects and returns an error when the connection has ended or
+// could not be opened. That is a failure unless the appliance was killed.
 func (s *soak) again(ctx context.Context, who string, look func() (connected bool, err error)) {
 	for ctx.Err() == nil {
 		connected, err := look()
@@ -53,7 +52,7 @@ func (s *soak) again(ctx context.Context, who string, look func() (connected boo
 	}
 }
 
-// skin reads all that it is told.
+// skin connects as a skin, subscribes to all events, and reads messages until an error occurs.
 func (s *soak) skin(ctx context.Context, n int) (connected bool, err error) {
 	c, err := dialSocket(ctx, fmt.Sprintf("127.0.2.%d", n+1), s.appliance.listen, "/v1/vtuber/ws", 0, "Authorization", "Bearer "+soakSkinsKey)
 	if err != nil {
@@ -73,7 +72,7 @@ func (s *soak) skin(ctx context.Context, n int) (connected bool, err error) {
 	}
 }
 
-// feed reads the owner's server-sent events.
+// feed reads the server-sent events of the admin API.
 func (s *soak) feed(ctx context.Context) (connected bool, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.appliance.local+"/api/v1/events", nil)
 	if err != nil {
@@ -109,7 +108,7 @@ func (s *soak) feed(ctx context.Context) (connected bool, err error) {
 	return true, errors.New("the stream has ended")
 }
 
-// subscribe is Home Assistant, as far as it listens.
+// subscribe counts the messages that the broker sends to a subscriber like Home Assistant, until mosquitto_sub ends.
 func (s *soak) subscribe(ctx context.Context) {
 	runtime.LockOSThread() // see appliancetest.RunChild
 	defer runtime.UnlockOSThread()
@@ -129,12 +128,13 @@ func (s *soak) subscribe(ctx context.Context) {
 	for lines.Scan() {
 		s.count(func(f *figures) { f.messages++ })
 	}
-	_ = c.Process.Kill() // it has ended, or reads too slowly
+	_ = c.Process.Kill() // the output has ended, or had a line above 1 MiB
 	_ = c.Wait()
 }
 
-// mirrored waits until the broker holds what Home Assistant needs of every
-// robot, retained, as it must after each of the broker's starts.
+// mirrored waits until the broker holds a retained Home Assistant discovery message for every robot that the appliance
+// must know. It returns an error after soakRecoverWithin. The broker stores nothing, so the appliance must publish the
+// messages again after each start of the broker.
 func (s *soak) mirrored(ctx context.Context) error {
 	host, port, _ := net.SplitHostPort(s.brokerAt)
 	var missing []string
@@ -143,7 +143,7 @@ func (s *soak) mirrored(ctx context.Context) error {
 		look, cancel := context.WithTimeout(ctx, 10*time.Second)
 		out, _ := exec.CommandContext(look, "mosquitto_sub", "-h", host, "-p", port, "-v", "-W", "2", "--retained-only", "-t",
 			"homeassistant/device/+/config").Output()
-		cancel() // it ends with an error where it has waited for more
+		cancel()
 		if strings.Contains(string(out), "homeassistant/device/perch_"+soakInvented) {
 			s.foreign.change("a stranger is mirrored to Home Assistant")
 		}
@@ -165,7 +165,7 @@ func (s *soak) mirrored(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// wait sleeps, unless the context ends.
+// wait sleeps for d, or until ctx ends.
 func wait(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
