@@ -43,14 +43,14 @@ type Hello struct {
 	Audio     AudioParams
 }
 
-// Mode determines which side ends an utterance.
+// Mode determines which side ends an utterance, and when the microphone is open.
 type Mode string
 
 // The listen modes of the firmware.
 const (
-	Auto     Mode = "auto"     // the appliance; the microphone is closed while the robot speaks
-	Manual   Mode = "manual"   // the robot, with ListenStop (push to talk)
-	Realtime Mode = "realtime" // the appliance; the microphone stays open while the robot speaks
+	Auto     Mode = "auto"     // ended by the appliance; the microphone is closed while the robot speaks
+	Manual   Mode = "manual"   // ended by the robot with ListenStop (push to talk)
+	Realtime Mode = "realtime" // ended by the appliance; the microphone stays open while the robot speaks
 )
 
 // ListenStart opens the microphone.

@@ -134,7 +134,7 @@ func (o *Overlay) warnings(c checkedConfig) []Warning {
 	return warnings
 }
 
-// Read returns the configuration as the owner sees it.
+// Read returns the configuration with its secrets masked. If the files have faults, the result contains the faults.
 func (o *Overlay) Read() (Shown, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
