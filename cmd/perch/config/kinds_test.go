@@ -7,7 +7,7 @@ import (
 	"perch/must"
 )
 
-// entry returns a reference to engine number from in the current list, which has of engines.
+// entry returns a reference to an engine in the current list: from is the engine's index, and of the length of the list.
 func entry(from, of int, kind string) map[string]any {
 	return map[string]any{"from": float64(from), "of": float64(of), "kind": kind}
 }

@@ -22,7 +22,7 @@ import (
 	"perch/waittest"
 )
 
-// answers returns the times from the end of each utterance, which is the robot's message listen stop, to the
+// answers returns the times from the end of each utterance, that is the robot's listen stop message, to the
 // first packet of the answer.
 func answers(t testing.TB, transcript string) (all []time.Duration) {
 	var stopped time.Time
