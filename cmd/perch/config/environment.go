@@ -60,7 +60,7 @@ func setVariables(k *checker, c any, environ []string) {
 // setter finds the key that a variable names, and sets it.
 type setter struct {
 	value string   // the variable's value
-	path  []string // the key's path, as far as it was found
+	path  []string // the part of the key's path that was found so far
 }
 
 // set sets a key in v, a part of the configuration. rest is the end of the variable's name, which is the

@@ -29,7 +29,7 @@ const maxChanges = 200
 
 // Applier is the running appliance, which can change to another configuration.
 type Applier interface {
-	// Apply applies c as far as possible without a restart. It returns the keys that take effect only
+	// Apply applies the changes in c that need no restart. It returns the keys that take effect only
 	// after a restart. If it returns an error, it has changed nothing.
 	Apply(c *Config) (restart []string, err error)
 }

@@ -75,8 +75,8 @@ func forgotten(err error) bool {
 	return errors.As(err, &refused) && refused.status == http.StatusNotFound
 }
 
-// chat returns the agent's answer to a text, in the conversation of the robot with a MAC address, or in one of its own
-// if mac is empty.
+// chat returns the agent's answer to a text, in the conversation of the robot with a MAC address, or in a conversation
+// without a robot if mac is empty.
 func (o *outage) chat(ctx context.Context, mac, text string) (string, error) {
 	var reply struct {
 		Choices []struct{ Message struct{ Content string } }

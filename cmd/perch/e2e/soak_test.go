@@ -54,7 +54,7 @@ const (
 	soakStopWithin    = 20 * time.Second
 	soakReturn        = 3 * time.Second  // from a start until robots and skins have connected again
 	soakRecover       = 10 * time.Second // from the end of a fault until everything works again
-	soakRecoverWithin = time.Minute      // same for the broker, to which the appliance reconnects every 30 s at least
+	soakRecoverWithin = time.Minute      // same for the broker; the appliance tries to reconnect at least every 30 s
 	soakLetGo         = 45 * time.Second // time to close the channel of a vanished robot: soakIdle and the rest of a turn
 	soakSettleWithin  = 75 * time.Second // an idle HTTP connection is closed after a minute
 
