@@ -31,8 +31,9 @@ const localURL = "http://127.0.0.1:8004"
 // socketHost is a made-up host name: requests to it are sent to the appliance's Unix socket.
 const socketHost = "perch.sock"
 
-// localSocket returns the path of the Unix socket of the appliance on this machine, or "" if this
-// user cannot open it. Requests over this socket have the rights of the appliance's owner.
+// localSocket returns the path of the Unix socket of the appliance on this machine, or "" if no
+// connection to such a socket succeeds. Requests over this socket have the rights of the appliance's
+// owner.
 func localSocket() string {
 	for _, path := range []string{"/run/perch/perch.sock", "/var/lib/perch/perch.sock", "data/perch.sock"} {
 		if c, err := net.Dial("unix", path); err == nil {
@@ -55,8 +56,8 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 
 // apiClient sends requests to an appliance's admin API.
 type apiClient struct {
-	url       string
-	tokenFile string
+	url       string // URL of the appliance
+	tokenFile string // file with the admin token; empty to take the token from PERCH_TOKEN
 }
 
 // register defines the client's flags.
@@ -66,7 +67,8 @@ func (r *apiClient) register(c *cobra.Command) {
 }
 
 // request returns a request to the admin API. path lists the elements of the URL path after
-// /api/v1.
+// /api/v1. If the URL is localURL, the request goes to the appliance's Unix socket, provided that
+// this user can connect to the socket. An invalid URL is a usage error.
 func (r *apiClient) request(ctx context.Context, method string, body io.Reader, query url.Values, path ...string) (*http.Request, error) {
 	address := r.url
 	if address == localURL && localSocket() != "" {
@@ -101,7 +103,8 @@ func robotNamed(robot string) (string, error) {
 	return device.CheckName(robot)
 }
 
-// token returns the admin token, or "" if none is configured.
+// token returns the admin token from the file of --token-file or, without this option, from the
+// environment variable PERCH_TOKEN. It returns "" if neither is set.
 func (r *apiClient) token() (string, error) {
 	if r.tokenFile == "" {
 		return os.Getenv("PERCH_TOKEN"), nil
@@ -130,11 +133,11 @@ func (r *apiClient) post(ctx context.Context, value any, path ...string) error {
 	return send(request)
 }
 
-// responseTimeout is long enough for an appliance with a slow SD card to check an uploaded
-// image.
+// responseTimeout bounds the wait for the response to a request. It is long enough for an appliance
+// with a slow SD card to check an uploaded image.
 const responseTimeout = time.Minute
 
-// send sends a request with doRequest, and ignores the body of the response.
+// send calls doRequest with responseTimeout, and ignores the body of the response.
 func send(request *http.Request) error {
 	response, err := doRequest(request, responseTimeout)
 	if err != nil {
@@ -143,8 +146,9 @@ func send(request *http.Request) error {
 	return response.Body.Close()
 }
 
-// doRequest sends a request and returns the response, which must begin within timeout. If the
-// appliance rejects the request, the error contains the appliance's message.
+// doRequest sends a request and returns the response, whose body the caller must close. The response
+// must begin within timeout after the request was sent. If the appliance rejects the request, the
+// error contains the appliance's message.
 func doRequest(request *http.Request, timeout time.Duration) (*http.Response, error) {
 	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: timeout, ExpectContinueTimeout: 2 * time.Second,
 		DisableKeepAlives: true, DialContext: dial}}

@@ -93,7 +93,8 @@ func (f *assetsFlags) assets(ctx context.Context, file string, stdout, stderr io
 	return nil
 }
 
-// offer uploads the file. If --robot is set, it also sends the download URL to that robot.
+// offer uploads the file. With --robot the appliance also sends the download URL to that robot, and
+// with --reboot it restarts the robot.
 func (f *assetsFlags) offer(ctx context.Context, file string, assets jsonAssets, stdout, stderr io.Writer) error {
 	if err := f.upload(ctx, file, assets.Size, nil, stderr, "assets", assets.Name); err != nil {
 		return err
@@ -103,8 +104,8 @@ func (f *assetsFlags) offer(ctx context.Context, file string, assets jsonAssets,
 		fmt.Fprintln(stdout, "no robot downloads it yet: choose one with --robot; its channel must be open")
 		return nil
 	}
-	// The appliance can store the URL in the robot only while the robot's channel is open,
-	// because it does so by calling a tool of the firmware.
+	// The appliance stores the URL by calling a tool of the robot's firmware, which requires an
+	// open channel.
 	if err := f.post(ctx, map[string]string{"name": assets.Name}, "devices", f.robot, "assets"); err != nil {
 		return fmt.Errorf("the file is uploaded, but %s does not download it: %w", f.robot, err)
 	}

@@ -16,8 +16,8 @@ import (
 // browseTimeout bounds the mDNS search. An appliance usually responds within a second.
 const browseTimeout = 5 * time.Second
 
-// browse finds an appliance by mDNS, prints its name, and returns its URL. The function address
-// returns the URL of a found appliance, or "" if the appliance cannot be used.
+// browse finds an appliance by mDNS, prints its name, and returns its URL. The caller's function
+// address returns the URL of a found appliance, or "" to skip the appliance.
 func browse(ctx context.Context, out output, address func(mdns.Found) string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, browseTimeout)
 	defer cancel()
@@ -37,9 +37,10 @@ func browse(ctx context.Context, out output, address func(mdns.Found) string) (s
 	return "", fmt.Errorf("no appliance responded to a search for %s within %v; name it with --ota http://HOST:8003/xiaozhi/ota/", mdns.Service, browseTimeout)
 }
 
-// lastingURL returns the bootstrap URL to store in a robot. If the appliance has a .local name,
-// the URL contains that name, because the appliance's IP address may change. Otherwise
-// lastingURL returns the result of otaURL.
+// lastingURL returns the bootstrap URL to store in a robot. If the appliance has a .local name that
+// consists of ASCII letters, digits and hyphens, the URL contains that name, because the
+// appliance's IP address may change. Otherwise lastingURL returns the result of otaURL. It returns
+// "" if the appliance has no IPv4 address.
 func lastingURL(f mdns.Found) string {
 	address := otaURL(f)
 	u, err := url.Parse(address)
@@ -52,8 +53,8 @@ func lastingURL(f mdns.Found) string {
 }
 
 // otaURL returns the bootstrap URL of an appliance, or "" if the appliance has no IPv4
-// address. The URL contains the IPv4 address, because this machine may not resolve .local
-// names and robots do not support IPv6.
+// address. The URL contains the IPv4 address, because this machine may not be able to resolve
+// .local names, and robots do not support IPv6.
 func otaURL(f mdns.Found) string {
 	path := f.TXT["ota"]
 	if !strings.HasPrefix(path, "/") {

@@ -98,10 +98,10 @@ func findESPTool() (string, error) {
 		"esptool` on Debian 12")
 }
 
-// run runs a command of esptool and returns its output. esptool first resets the robot into the
-// robot's loader. If after is "hard_reset", esptool starts the robot's firmware at the end; if it
-// is "no_reset", the robot stays in its loader. progress may be nil. esptool is interrupted when
-// ctx ends.
+// run runs a command of esptool and returns its output, also if the command fails. esptool first
+// resets the robot into the robot's loader. If after is "hard_reset", esptool starts the robot's
+// firmware at the end. If after is "no_reset", the robot stays in its loader. progress may be nil.
+// When ctx ends, run interrupts esptool.
 func (e esptool) run(ctx context.Context, progress func(percent int), after, command string, args ...string) (string, error) {
 	argv := []string{"--chip", e.chip, "--port", e.port, "--before", "default_reset", "--after", after, "--no-stub"}
 	if command == "read_flash" || command == "write_flash" {
@@ -123,7 +123,7 @@ func (e esptool) run(ctx context.Context, progress func(percent int), after, com
 	return out.text.String(), esptoolError(out.text.String(), err)
 }
 
-// esptoolOutput collects the output of esptool, and reports its progress.
+// esptoolOutput collects the output of esptool, and reports the progress that esptool prints.
 type esptoolOutput struct {
 	text     strings.Builder
 	progress func(percent int) // may be nil
@@ -196,8 +196,8 @@ func (e esptool) read(ctx context.Context, offset, size int64, progress func(per
 	return data, nil
 }
 
-// write writes data to the flash at an offset, which must be the beginning of a sector, and
-// has esptool verify it.
+// write writes data to the flash at an offset, which must be the beginning of a sector (a multiple of
+// 4096). It returns an error unless esptool has verified the written data.
 func (e esptool) write(ctx context.Context, offset int64, data []byte, progress func(percent int)) error {
 	name := filepath.Join(e.dir, "write.bin")
 	err := os.WriteFile(name, data, 0o600)

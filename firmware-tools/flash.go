@@ -19,15 +19,15 @@ import (
 
 // flashFlags are the argument and the options of the command flash.
 type flashFlags struct {
-	file  string // file to write to the robot or, with save, to read a partition into
-	port  string
-	at    string // partition name or address
-	board string
-	baud  int // bits per second
-	all   bool
-	boot  bool
-	save  bool
-	dry   bool
+	file  string // file to write to the robot or, with save, file for the copy
+	port  string // serial port; empty to choose the only one
+	at    string // partition name or address; empty for the usual place
+	board string // board that the user confirms; may be empty
+	baud  int    // bits per second
+	all   bool   // allow writing what the robot needs to start
+	boot  bool   // make the robot start the written application
+	save  bool   // copy an area of the flash to file
+	dry   bool   // only print the plan
 	json  bool
 }
 
@@ -66,7 +66,7 @@ func flashCommand() *cobra.Command {
 	return c
 }
 
-// flash writes a file to a robot's flash, or reads a partition.
+// flash writes a file to a robot's flash or, with --save, copies an area of the flash to a new file.
 func (f *flashFlags) flash(ctx context.Context, out output, stderr io.Writer) (err error) {
 	var file flashFile
 	if !f.save {

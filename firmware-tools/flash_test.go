@@ -3,7 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/md5" // the format requires it
+	"crypto/md5" // the format of partition tables requires MD5
 	_ "embed"
 	"encoding/binary"
 	"errors"
@@ -25,38 +25,36 @@ import (
 	"perch/ota/espimage/espimagetest"
 )
 
-// fakeRobot is a folder in which testdata/esptool keeps a robot: its flash, its
-// chip, and the commands that it was given.
+// fakeRobot is the state of the robot that testdata/esptool simulates. The folder dir contains the
+// robot's flash, the name of its chip, and the command lines that esptool has received.
 type fakeRobot struct {
 	t   *testing.T
 	dir string
 }
 
-// fakePort is a port that can be opened; testdata/esptool does not.
+// fakePort is a device that checkPort accepts. testdata/esptool does not open it.
 const fakePort = "/dev/null"
 
 //go:embed testdata/esptool
 var fakeESPTool []byte
 
-// stackChan returns a robot with firmware 1.2.3, and has testdata/esptool be the
-// esptool that is found.
+// stackChan returns a robot with firmware 1.2.3, and sets PATH so that findESPTool finds
+// testdata/esptool.
 func stackChan(t *testing.T) fakeRobot {
 	t.Helper()
 	bin, r := t.TempDir(), fakeRobot{t, t.TempDir()}
 	must.Succeed(t, os.WriteFile(filepath.Join(bin, "esptool"), fakeESPTool, 0o700))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	t.Setenv("FAKE_ROBOT", r.dir)
-	t.Setenv("TMPDIR", t.TempDir()) // what this test leaves behind is its own
+	t.Setenv("TMPDIR", t.TempDir()) // so that a test can check that no temporary files remain
 	r.put("flash", factoryFlash(simrobot.Image("1.2.3", 0)))
 	r.put("chip", []byte("ESP32-S3"))
 	return r
 }
 
-// factoryFlash returns the factory's flash of a robot with 4 MB: a boot loader for
-// the ESP32-S3 (number 9) or another chip, a partition table as xiaozhi's are
-// but smaller, and an application in its first slot. Its partitions are nvs at
-// 0x9000, otadata at 0xD000, phy_init at 0xF000, ota_0 at 0x20000, ota_1 at
-// 0x120000 (1 MB each) and assets at 0x220000 (512 kB).
+// factoryFlash returns the flash of a new robot with 4 MB: the header of a boot loader for the
+// ESP32-S3, a partition table like the Xiaozhi firmware's but smaller, and app in the partition
+// ota_0.
 func factoryFlash(app []byte) []byte {
 	out := bytes.Repeat([]byte{0xFF}, 4<<20)
 	copy(out, []byte{0xE9, 3, 2, 0x2F, 0x1C, 0x5A, 0x37, 0x40, 0xEE, 0, 0, 0, 9, 0, 0, 0, 0, 0xFF, 0xFF})
@@ -65,7 +63,8 @@ func factoryFlash(app []byte) []byte {
 	return out
 }
 
-// partitionTable returns the table of factoryFlash, as ESP-IDF's gen_esp32part.py does.
+// partitionTable returns the partition table of factoryFlash, in the format of ESP-IDF's
+// gen_esp32part.py.
 func partitionTable() []byte {
 	var out []byte
 	for _, p := range []struct {
@@ -95,15 +94,16 @@ func (r fakeRobot) put(name string, data []byte) {
 
 func (r fakeRobot) flash() []byte { return must.Value(os.ReadFile(filepath.Join(r.dir, "flash")))(r.t) }
 
-// commands returns the command lines of esptool since the last call.
+// commands returns the command lines that esptool has received since the last call of commands.
 func (r fakeRobot) commands() []string {
 	name := filepath.Join(r.dir, "commands")
-	text, _ := os.ReadFile(name) // there may have been none
+	text, _ := os.ReadFile(name) // the file does not exist if esptool has not run
 	_ = os.Remove(name)
 	return strings.FieldsFunc(string(text), func(c rune) bool { return c == '\n' })
 }
 
-// filled returns an application with random content.
+// filled returns an application whose segment has size bytes (at least 256) and contains random bytes
+// after the description of the application.
 func filled(version string, size int) []byte {
 	b := simrobot.Image(version, size)
 	b = b[:len(b)-32]
@@ -117,8 +117,9 @@ func filled(version string, size int) []byte {
 
 func part(flash []byte, at, size int) []byte { return flash[at : at+size] }
 
-// TestFlash: an application goes to the slot that the robot starts. The rest of the
-// flash does not change.
+// TestFlash checks that an application is written to the partition that the robot starts, or to the
+// partition of --at, and that the rest of the flash does not change. It also checks the arguments of
+// esptool.
 func TestFlash(t *testing.T) {
 	robot, app := stackChan(t), filled("1.3.0", 150_000)
 	before, file := robot.flash(), writeFile(t, "app.bin", app)
@@ -197,7 +198,7 @@ func TestFlashSettings(t *testing.T) {
 func TestFlashInterrupted(t *testing.T) {
 	robot := stackChan(t)
 	half := filepath.Join(robot.dir, "half")
-	must.Succeed(t, syscall.Mkfifo(half, 0o600)) // esptool waits there, half way
+	must.Succeed(t, syscall.Mkfifo(half, 0o600)) // testdata/esptool writes to this pipe in the middle of a write, and then waits
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		_, _ = os.ReadFile(half)
@@ -244,7 +245,8 @@ func TestFlashRefusesRobot(t *testing.T) {
 	}
 }
 
-// The texts are what esptool printed.
+// TestFlashErrorsHaveACure checks that an error of esptool is reported with advice. The texts in the
+// column printed are real output of esptool.
 func TestFlashErrorsHaveACure(t *testing.T) {
 	file := writeFile(t, "app.bin", simrobot.Image("1.3.0", 9000))
 	const half = "; ota_0 may be half written, and must be flashed again"
@@ -284,7 +286,7 @@ func TestFlashWithoutESPTool(t *testing.T) {
 	check(t, "robot flash --port "+fakePort, call{[]string{file}, 1, "`sudo apt install esptool`"})
 }
 
-// TestIdentify reads what esptool 4.7.0 and 5.6.0 print.
+// TestIdentify checks identify with output of esptool 4.7.0 and 5.6.0.
 func TestIdentify(t *testing.T) {
 	for _, c := range []struct {
 		printed string
@@ -314,7 +316,8 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// The robot does not answer.
+// TestInstalledESPToolKnowsOurCommands checks that the installed esptool accepts the options of each
+// command. No robot is at the port, so every command fails after esptool has tried to connect.
 func TestInstalledESPToolKnowsOurCommands(t *testing.T) {
 	program, err := findESPTool()
 	if err != nil {
@@ -330,14 +333,14 @@ func TestInstalledESPToolKnowsOurCommands(t *testing.T) {
 		{"write_flash", "131072", filepath.Join(dir, "write.bin")},
 	} {
 		printed, err := e.run(t.Context(), nil, "hard_reset", c[0], c[1:]...)
-		if err == nil || !strings.Contains(printed, "Connecting...") { // a mistake in the options is reported before
+		if err == nil || !strings.Contains(printed, "Connecting...") { // esptool reports wrong options before it connects
 			t.Errorf("%q: %v\n%s", c, err, printed)
 		}
 		e.chip = "esp32s3"
 	}
 }
 
-// silentTerminal returns a serial port at whose other end nothing answers.
+// silentTerminal returns a pseudo terminal whose other end sends nothing.
 func silentTerminal(t *testing.T) (name string) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -423,7 +426,7 @@ func TestChoosePort(t *testing.T) {
 		{nil, "", serialPort{}, "no robot is plugged in"},
 		{[]serialPort{robot}, "", robot, ""},
 		{[]serialPort{stick}, "", stick, ""},
-		{[]serialPort{robot, stick}, "", robot, ""}, // a bridge may be a home's Zigbee stick
+		{[]serialPort{robot, stick}, "", robot, ""}, // a USB-to-serial bridge may be a Zigbee stick
 		{[]serialPort{robot, stick}, "/dev/ttyUSB0", stick, ""},
 		{[]serialPort{robot, other, stick}, "", serialPort{}, "one of: /dev/ttyACM0; /dev/ttyACM1 Espressif"},
 		{[]serialPort{stick, adapter}, "", serialPort{}, "one of: /dev/ttyUSB0 Silicon Labs CP2102N; /dev/ttyUSB1"},
@@ -437,16 +440,16 @@ func TestChoosePort(t *testing.T) {
 	}
 }
 
-// bigAssets returns assets of more than a sector.
+// bigAssets returns an asset file of more than 4096 bytes, which is the size of a sector.
 func bigAssets() []byte {
 	b := append(espimagetest.Assets("index.json", "{}"), make([]byte, 5000)...)
 	binary.LittleEndian.PutUint32(b[8:], uint32(len(b)-12))
 	return b
 }
 
-// plannedRobots returns robots as they are before a plan: an ordinary one, one
-// without a partition table, one with other firmware, one with a large flash, and
-// one with a single slot.
+// plannedRobots returns the input of a plan for five robots: an ordinary robot, one without a valid
+// partition table, one with firmware of another project, one with a flash of 32 MB, and one with a
+// single partition for applications and no otadata.
 func plannedRobots(t *testing.T) (robot, blank, foreign, big, single robotFlash) {
 	t.Helper()
 	table := must.Value(espimage.ParseTable(partitionTable()))(t)
@@ -464,7 +467,8 @@ func plannedRobots(t *testing.T) (robot, blank, foreign, big, single robotFlash)
 	return robot, blank, foreign, big, single
 }
 
-// planText returns the writes of a plan and its first note, or its error.
+// planText returns the writes of a plan and its first note as text. If err is not nil, it returns the
+// text of err.
 func planText(p flashPlan, err error) string {
 	if err != nil {
 		return err.Error()

@@ -25,8 +25,8 @@ type flasher struct {
 	stderr io.Writer
 }
 
-// run writes or reads the flash. If it ends before the first write, it restarts the robot as before,
-// unless esptool could not reach the robot.
+// run writes or reads the flash, and then restarts the robot's firmware. It does not restart the
+// robot if esptool could not connect, or if a write failed. file is not used with --save.
 func (f *flasher) run(ctx context.Context, file flashFile) error {
 	f.out.step("robot", "the robot at %s is reset into its loader", f.tool.port)
 	output, err := f.tool.run(ctx, nil, "no_reset", "flash_id")
@@ -76,7 +76,8 @@ func bootLoaders() map[espimage.Chip]int64 {
 }
 
 // identify reads the chip and the size of the flash from the output of esptool's command
-// flash_id. It returns an error for unsupported chips.
+// flash_id. It returns an error for an unsupported chip, for a chip in secure download mode, and
+// for output that it does not recognize.
 func identify(output string) (r robotFlash, err error) {
 	if strings.Contains(output, secureDownload) {
 		return r, securityError(true, false, false)
@@ -144,7 +145,9 @@ func (f *flasher) checkSecurity(ctx context.Context, chip espimage.Chip) error {
 	return securityError(false, bits.OnesCount64(encryption>>20&0x7F)%2 == 1, secureBoot>>4&3 != 0)
 }
 
-// inspect reads the robot's security settings, its partition table, and its start partition.
+// inspect reads the robot's partition table and start partition into r. If the table is invalid,
+// inspect sets r.tableErr and returns nil. It returns an error if the robot's security settings
+// prevent writing, or if the flash cannot be read.
 func (f *flasher) inspect(ctx context.Context, r *robotFlash) error {
 	if err := f.checkSecurity(ctx, r.chip); err != nil {
 		return err
@@ -209,7 +212,8 @@ func (f *flasher) printPlan(p flashPlan) {
 	}
 }
 
-// write carries out a plan. The error describes the state that the robot is left in.
+// write carries out a plan and restarts the robot. If a write fails, the robot is not restarted, and
+// the error says which areas were written.
 func (f *flasher) write(ctx context.Context, p flashPlan) error {
 	var complete []string
 	for _, w := range p.writes {

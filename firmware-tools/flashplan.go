@@ -57,7 +57,8 @@ type destination struct {
 	system    bool               // the robot needs the area to work; writing requires --all
 }
 
-// plan returns the writes for a file. It returns an error if the writes would break the robot.
+// plan returns the writes for a file. It returns an error if the file does not fit into its
+// destination, if the robot could not use the file there, or if the write requires --all or --board.
 func (f *flashFlags) plan(r robotFlash, file flashFile) (flashPlan, error) {
 	dest, err := f.destination(r, file)
 	if err != nil {
@@ -174,8 +175,8 @@ func (r robotFlash) destinationAt(address int64) (destination, error) {
 	return partitionDestination(p), nil
 }
 
-// planApp checks an application. With --boot it adds a write that makes the robot start this
-// application.
+// planApp checks an application. With --boot it adds a write to the partition otadata that makes the
+// robot start this application. A robot without otadata always starts the same partition.
 func (f *flashFlags) planApp(p *flashPlan, r robotFlash, file flashFile, dest destination) error {
 	t := r.target()
 	t.Slot = dest.size
@@ -208,7 +209,8 @@ func (f *flashFlags) planApp(p *flashPlan, r robotFlash, file flashFile, dest de
 	return nil
 }
 
-// planWhole checks a merged image, which replaces the whole flash.
+// planWhole checks a merged image, which is written from address 0 on. It adds a note for each
+// settings partition that the image replaces.
 func planWhole(p *flashPlan, r robotFlash, file flashFile, dest destination) error {
 	if dest.offset != 0 {
 		return errors.New("a merged image belongs to 0")

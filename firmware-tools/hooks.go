@@ -21,10 +21,10 @@ import (
 // hooksFlags are the options of the commands hooks install, hooks remove and hooks send.
 type hooksFlags struct {
 	address  string
-	keyFile  string // file that holds the value of skins.key in the appliance's configuration
+	keyFile  string // file that contains the value of skins.key in the appliance's configuration; may be empty
 	settings string // path of the settings file; empty for the file that the agent reads by default
 	agent    string // name of the coding agent, which is sent to the appliance; empty for Claude Code
-	write    bool
+	write    bool   // write the hooks to the settings, instead of printing them
 	json     bool
 
 	url *url.URL // parsed address
@@ -32,7 +32,8 @@ type hooksFlags struct {
 }
 
 // hooksCommand returns the command perch-tools hooks. A hook is a command that a coding agent
-// runs at an event, such as the start of a session. The appliance shows the agent's state.
+// runs at an event, such as the start of a session. The hooks report these events to the appliance,
+// which shows the agent's state on robots and in other programs.
 func hooksCommand() *cobra.Command {
 	c := &cobra.Command{Use: "hooks", Short: "Connect a coding agent to the appliance with hooks"}
 	c.AddCommand(hooksInstallCommand(&hooksFlags{}), hooksRemoveCommand(&hooksFlags{}), hooksSendCommand(&hooksFlags{}))
@@ -110,8 +111,8 @@ func (f *hooksFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.keyFile, "key-file", "", "`FILE` that contains the skins' key (skins.key)")
 }
 
-// prepare parses the address, and reads the skins' key: the password for the appliance's
-// interface for hooks.
+// prepare parses the address, and reads the skins' key. The appliance requires this key from hooks
+// and from skins, which are programs that show the agent's state.
 func (f *hooksFlags) prepare() (err error) {
 	f.url, err = url.Parse(strings.TrimSuffix(f.address, "/"))
 	if err != nil || f.url.Scheme != "http" && f.url.Scheme != "https" || f.url.Host == "" || f.url.RawQuery != "" {
@@ -133,7 +134,7 @@ func (f *hooksFlags) prepare() (err error) {
 	return nil
 }
 
-// install prints the hooks, or merges them into the agent's settings.
+// install prints the hooks or, with --write, merges them into the agent's settings.
 func (f *hooksFlags) install(agent codingAgent, stdout, stderr io.Writer) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -186,12 +187,12 @@ func (f *hooksFlags) merge(agent codingAgent, block object, stdout, stderr io.Wr
 // codingAgent is a coding agent that runs hooks.
 type codingAgent struct {
 	name        string
-	dirVariable string // environment variable with the path of the settings folder
-	dir         string // settings folder in the user's home if dirVariable is not set
-	file        string // name of the file with the hooks in the settings folder
-	option      string // value of --agent in the hooks; empty for Claude Code
-	events      []string
-	shortEvents []string // events whose hooks the agent kills after 3 s
+	dirVariable string   // environment variable with the path of the settings folder
+	dir         string   // settings folder in the user's home if dirVariable is not set
+	file        string   // name of the file with the hooks in the settings folder
+	option      string   // value of --agent in the hooks; empty for Claude Code
+	events      []string // events to report, except for shortEvents and PermissionRequest
+	shortEvents []string // events to report whose hooks the agent kills after 3 s
 	hint        string   // advice that is printed after the hooks were written
 }
 
@@ -247,9 +248,9 @@ func (f *hooksFlags) file(agent codingAgent) (string, error) {
 // the settings. It distinguishes these hooks from the user's.
 const hookMark = "by=perch-tools"
 
-// block returns an object with a group of hooks for each event of the agent. The hooks run this
-// program instead of sending HTTP requests themselves: this program lets the agent go on if the
-// appliance does not respond, and it keeps the key out of the settings.
+// block returns an object with a group of hooks for each event of the agent. program is the path of
+// this program. The hooks run this program instead of sending HTTP requests themselves, so that the
+// agent continues if the appliance does not respond, and the settings do not contain the key.
 func (f *hooksFlags) block(program string, agent codingAgent) object {
 	type run struct {
 		Type    string `json:"type"`

@@ -34,7 +34,7 @@ type hook struct {
 	Timeout       int
 }
 
-// hooked returns the hooks of a block, by event.
+// hooked returns the hooks in a settings file with the content text. The key is the event.
 func hooked(t *testing.T, text string) map[string][]hook {
 	t.Helper()
 	var s struct {
@@ -52,8 +52,8 @@ func hooked(t *testing.T, text string) map[string][]hook {
 	return all
 }
 
-// Hooks are commands, which are silent while the appliance is down. A hook by HTTP would show an error
-// at each event.
+// TestPrintedHooks checks the hooks that hooks install prints. They are commands, because Claude Code
+// would show an error at each event if a hook that sends HTTP itself cannot reach the appliance.
 func TestPrintedHooks(t *testing.T) {
 	key := writeFile(t, "my key", []byte("sesame-opens\n"))
 	for _, url := range []string{"http://127.0.0.1:23333/", "http://perch.local:8003"} {
@@ -80,7 +80,8 @@ func TestPrintedHooks(t *testing.T) {
 	check(t, "hooks install claude --key-file", call{[]string{writeFile(t, "k", []byte("two words"))}, 1, "does not hold a key"})
 }
 
-// Codex refuses a file with hooks that are not commands.
+// TestCodexHooks checks the hooks for Codex. All are commands, because Codex rejects a file that
+// contains other hooks.
 func TestCodexHooks(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "codex")
 	t.Setenv("CODEX_HOME", dir)
@@ -323,8 +324,9 @@ func TestBriefSendsNoSecrets(t *testing.T) {
 	}
 }
 
-// TestStopsAreSent: what a Stop says of background tasks is sent, and that the transcript ends with an
-// error of the model's API; nothing of the talk.
+// TestStopsAreSent checks what is sent for the event Stop: the status of background tasks, and
+// StopFailure if the transcript ends with an error of the model's API. Nothing else in the input or in
+// the transcript is sent.
 func TestStopsAreSent(t *testing.T) {
 	for name, c := range map[string]struct{ last, want string }{
 		"over":              {`{"type":"assistant"}`, `{"background_tasks":[{"status":"running"}],"hook_event_name":"Stop","session_id":"s","stop_hook_active":true}`},
@@ -341,7 +343,8 @@ func TestStopsAreSent(t *testing.T) {
 	}
 }
 
-// FuzzMerge: any settings contain our hooks once afterwards, or are unchanged.
+// FuzzMerge checks that a second merge of the same hooks changes nothing, and that a merge removes no
+// member of the settings.
 func FuzzMerge(f *testing.F) {
 	for _, text := range []string{theirs, `{}`, `{"hooks":{}}`, `{"hooks":{"Stop":[{"hooks":[{"command":"x # by=perch-tools"},{"command":"y"}]}]}}`,
 		`{"hooks":null}`} {

@@ -21,11 +21,12 @@ import (
 // Maximum duration of a request to the appliance.
 const (
 	stateWithin      = 2500 * time.Millisecond // Codex kills some hooks after 3 s
-	permissionWithin = 115 * time.Second       // the appliance responds when somebody has allowed or denied the tool
+	permissionWithin = 115 * time.Second       // the appliance responds once a person has allowed or denied the tool
 )
 
 // sendHook sends the input of a hook to the appliance. args is one word, state or permission. For
-// permission, sendHook prints the response, which contains the decision for the agent.
+// state, sendHook sends only the fields that withoutContent selects. For permission, it sends the
+// whole input, and prints the response, which contains the decision for the agent.
 func sendHook(ctx context.Context, f *hooksFlags, args []string, stdin io.Reader, stdout io.Writer) error {
 	within := map[string]time.Duration{"state": stateWithin, "permission": permissionWithin}
 	if len(args) != 1 || within[args[0]] == 0 {
@@ -78,12 +79,12 @@ func sendHook(ctx context.Context, f *hooksFlags, args []string, stdin io.Reader
 }
 
 // withoutContent returns the input of a hook, reduced to the fields that the appliance needs to
-// show a state or the call of a tool. Prompts and the content of files are not among them. If the
-// turn has ended with an error of the model's API, it changes the event Stop to StopFailure.
+// show a state or the call of a tool. Prompts and the content of files are removed. If a turn has
+// ended with an error of the model's API, withoutContent changes the event Stop to StopFailure.
 func withoutContent(body []byte) []byte {
 	var whole map[string]json.RawMessage
 	if json.Unmarshal(body, &whole) != nil {
-		return body // the appliance refuses invalid JSON with a reason
+		return body // the appliance rejects invalid JSON with a reason
 	}
 	allowed := map[string]json.RawMessage{}
 	for _, name := range []string{"hook_event_name", "session_id", "agent_id", "tool_name", "tool_use_id"} {
@@ -139,9 +140,9 @@ func endsInAPIError(transcript string) bool {
 // maxShownInput is the maximum number of bytes of a tool's input that are sent to the appliance.
 const maxShownInput = 1000
 
-// shownInput returns the name and the text of the one field of a tool's input that shows what the
-// tool does, such as a command, a file name or a URL without its path. text is empty for tools
-// without such a field.
+// shownInput returns the name and the text of the field of a tool's input that shows what the tool
+// does, such as a command, a file name or a URL without its path. text is empty if the tool is
+// unknown or has no such field in this call.
 func shownInput(tool string, input json.RawMessage) (name, text string) {
 	name = map[string]string{"Bash": "command", "apply_patch": "command", "Read": "file_path", "Edit": "file_path", "Write": "file_path",
 		"MultiEdit": "file_path", "NotebookEdit": "notebook_path", "WebFetch": "url", "WebSearch": "query", "Grep": "pattern", "Glob": "pattern",

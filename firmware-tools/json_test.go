@@ -12,8 +12,7 @@ import (
 	"perch/ota/espimage/espimagetest"
 )
 
-// TestJSON: with --json a command prints JSON and nothing else, one value or an
-// object a line.
+// TestJSON checks that each command with --json prints one or more JSON values and nothing else.
 func TestJSON(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	a := newAppliance(t)
@@ -25,7 +24,7 @@ func TestJSON(t *testing.T) {
 	damaged[64+32+24] ^= 1
 	for _, c := range []struct {
 		args []string
-		want string // in the last object
+		want string // part of the last value, without white space
 	}{
 		{[]string{"robot", "--ota", a.ota(), "--say", "hi", "--mode", "manual"}, `"answered":1`},
 		{[]string{"robot", "--ota", a.ota(), "--say", "hi", "--mode", "manual", "--robots", "2"}, `"robots":2`},

@@ -47,7 +47,7 @@ func (l *liveLog) observe(h simrobot.Observation) {
 		}
 	case simrobot.Called:
 		if l.picture != nil && strings.Contains(h.Name, ".get_") {
-			return // such a tool is called in every turn and changes nothing
+			return // a tool with such a name changes nothing
 		}
 	case simrobot.TurnEnded:
 		if l.picture == nil {

@@ -118,8 +118,8 @@ func TestTruncate(t *testing.T) {
 	}
 }
 
-// TestScreenOfATerminal runs this test's program in a terminal that script(1)
-// makes, 71 columns wide.
+// TestScreenOfATerminal runs the test binary again, in a terminal of 71 columns that script(1)
+// provides. There the test only prints a line.
 func TestScreenOfATerminal(t *testing.T) {
 	if os.Getenv("PERCH_IN_TERMINAL") != "" {
 		(&liveLog{out: output{to: os.Stdout}, picture: &picture{screen: command.ScreenOf(os.Stdout, os.Getenv)}}).line("perch", "says",
@@ -162,7 +162,7 @@ func TestLoudspeakerPlaysBothVoices(t *testing.T) {
 	if err != nil || !bytes.HasPrefix(raw, []byte{1, 0, 0xfe, 0xff, 3, 0}) || len(raw) < 2*23900 {
 		t.Errorf("%d bytes, %v", len(raw), err)
 	}
-	// A program that does not play is not a failure, and does not delay.
+	// The loudspeaker does not block if there is no program, or if the program ends without playing.
 	for _, args := range [][]string{nil, {"no-such-program"}, {"true"}} {
 		silent := newLoudspeaker(t.Context(), args)
 		for range 1000 {
@@ -227,9 +227,10 @@ func TestTalkAsPicture(t *testing.T) {
 		t.Errorf("it is a log, or does not say how it is played:\n%s", out)
 	}
 	if exists("/dev/snd/pcmC*p") {
-		return // this machine has a device of its own, which played it
+		return // aplay has played the sound on this machine's sound device, instead of the script pacat
 	}
-	// 0.3 s were spoken, and ten packets of 60 ms answered.
+	// The person spoke for 0.3 s, and the answer has ten packets of 60 ms. The script pacat has written
+	// both to the file heard, at 24 kHz with 16 bits per sample.
 	if raw, err := os.ReadFile(heard); err != nil || len(raw) < 2*24*(250+600) {
 		t.Errorf("%d bytes were played, %v", len(raw), err)
 	}

@@ -13,16 +13,17 @@ import (
 	"perch/voice"
 )
 
-// loudspeaker plays the sound of a simulated conversation. It uses an external program, and drops
-// sound rather than delaying the conversation.
+// loudspeaker plays the sound of a simulated conversation with an external program. If the program is
+// too slow, the loudspeaker drops sound, so that it does not delay the conversation.
 type loudspeaker struct {
-	sound      chan []int16             // PCM at voice.SpeakerRate; nil if no program is running
+	sound      chan []int16             // PCM at voice.SpeakerRate; nil if no program was started
 	resamplers map[int]*voice.Resampler // key: input rate in Hz
 	player     sync.WaitGroup           // the goroutine that feeds the program
 }
 
 // playerOf returns the command line of an installed program that plays raw sound, or nil if this
-// machine has no such program or no sound device.
+// machine has no such program or no sound device. getenv and exists are os.Getenv and the function
+// exists, except in tests.
 func playerOf(getenv func(string) string, exists func(pattern string) bool) []string {
 	rate := strconv.Itoa(voice.SpeakerRate)
 	for _, p := range []struct {
@@ -47,11 +48,11 @@ func exists(pattern string) bool {
 }
 
 // maxQueuedPieces is the number of pieces of sound that may wait for the program. A piece is
-// one packet of 60 ms, or a whole sentence of the person.
+// one packet of the robot's sound, or a whole sentence of the person.
 const maxQueuedPieces = 100
 
-// newLoudspeaker starts the program with the command line args. If that fails, the loudspeaker
-// plays nothing.
+// newLoudspeaker starts the program with the command line args. If args is empty or the program
+// cannot be started, the loudspeaker plays nothing.
 func newLoudspeaker(ctx context.Context, args []string) *loudspeaker {
 	l := &loudspeaker{}
 	if len(args) == 0 {

@@ -2,7 +2,7 @@
 // that robots download, and connects coding agents to an appliance.
 //
 // An appliance is a machine that runs Perch. Its bootstrap URL is the address where robots check
-// in when they start. To provision a robot is to store this URL in the robot.
+// in when they start. Provisioning a robot stores this URL in the robot.
 package main
 
 import (

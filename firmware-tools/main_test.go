@@ -30,18 +30,18 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// appliance is a stub for a robot in manual mode: it answers every utterance with
-// the same ten packets.
+// appliance is a fake appliance for robots in manual mode. It answers every utterance with the same
+// ten packets of sound.
 type appliance struct {
 	t      *testing.T
 	server *httptest.Server
-	reply  string // of the bootstrap; empty is a good one
+	reply  string // body of the response to a check-in; empty for a valid one
 
 	mu      sync.Mutex
-	upgrade *http.Request // the latest
-	hello   xiaozhi.Hello
-	woken   string // by this
-	preroll int    // packets before that
+	upgrade *http.Request // latest request to open a WebSocket
+	hello   xiaozhi.Hello // latest hello of a robot
+	woken   string        // latest wake word
+	preroll int           // number of packets before the wake word
 }
 
 const token = "secret-token"
@@ -158,12 +158,11 @@ func toolsUntil(ctx context.Context, args ...string) (code int, stdout, stderr s
 	return code, out.String(), errs.String()
 }
 
-// call is the arguments of a command, its exit code, and a part of its output or, if it
-// fails, of its one line on stderr.
+// call is a call of a command, with the expected result.
 type call struct {
-	args []string
-	code int
-	want string
+	args []string // arguments after those that check passes to every call
+	code int      // exit code
+	want string   // part of the output or, if code is not 0, of the single line on stderr
 }
 
 func check(t *testing.T, command string, calls ...call) {
@@ -179,7 +178,7 @@ func check(t *testing.T, command string, calls ...call) {
 	}
 }
 
-// microphone returns a file with 0.3 s of sound.
+// microphone returns the path of a WAV file with 0.3 s of sound.
 func microphone(t *testing.T) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -201,7 +200,7 @@ func TestConversation(t *testing.T) {
 		"perch  hello     24000 Hz, 60 ms",
 		`robot  senses    face_detected {"x":1}`,
 		`robot  says      "mic.wav"`,
-		"perch  heard     hello[2J\n", // without the escape
+		"perch  heard     hello[2J\n", // without the escape character that the appliance sent
 		"perch  feels     😍 loving (this robot shows neutral)",
 		"perch  says      Hi.",
 		`robot  tool      self.audio_speaker.set_volume {"volume":40} -> true`,
@@ -225,7 +224,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// checkUpgrade compares the request with the firmware's.
+// checkUpgrade checks that the latest WebSocket upgrade request has the same headers as the firmware's.
 func (a *appliance) checkUpgrade() {
 	h := a.upgrade.Header
 	for k, want := range map[string]string{
@@ -305,7 +304,7 @@ func TestExitCodes(t *testing.T) {
 	for _, c := range []struct {
 		args   string
 		code   int
-		stderr string // one line that names the cause
+		stderr string // part of the text on stderr; "" if nothing is expected there
 	}{
 		{"", 2, "usage: perch-tools COMMAND"},
 		{"help", 0, ""},

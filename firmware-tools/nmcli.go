@@ -23,11 +23,12 @@ type wifi struct {
 
 const (
 	// profile is NetworkManager's name for the connection to a robot's network. The connection is
-	// never saved to disk: after a loss of power this machine joins its usual network.
+	// not saved to disk, so that this machine joins its usual network after a loss of power.
 	profile = "perch-provision"
-	// nmcliTimeout bounds one call of nmcli. Joining a network takes up to joinSeconds.
+	// nmcliTimeout bounds one call of nmcli. It is longer than joinSeconds.
 	nmcliTimeout = 45 * time.Second
-	joinSeconds  = "30"
+	// joinSeconds is the time in seconds that nmcli may take to join a network.
+	joinSeconds = "30"
 )
 
 // nmcli runs NetworkManager's program nmcli and returns its output. The locale is C, because
@@ -52,7 +53,7 @@ func nmcli(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// findWiFi finds the machine's Wi-Fi device and its current connection.
+// findWiFi finds the machine's first usable Wi-Fi device, and the device's current connection.
 func findWiFi(ctx context.Context) (*wifi, error) {
 	devices, err := nmcli(ctx, "-t", "-e", "no", "-f", "TYPE,STATE,DEVICE", "device", "status")
 	if err != nil {
@@ -114,8 +115,8 @@ func (w *wifi) chooseNetwork(ctx context.Context, name string) (string, error) {
 	return found[0], nil
 }
 
-// join makes this machine leave its Wi-Fi network and join a robot's network. The default route
-// does not change, since nothing but the robot can be reached through the robot's network.
+// join makes this machine leave its Wi-Fi network and join a robot's network. The robot's network
+// does not get the default route, because only the robot can be reached through it.
 func (w *wifi) join(ctx context.Context, ssid string) error {
 	w.removeProfile(ctx) // a killed run may have left its connection behind
 	_, err := nmcli(ctx, "connection", "add", "save", "no", "type", "wifi", "con-name", profile, "ifname", w.device, "autoconnect", "no",
@@ -134,7 +135,7 @@ func (w *wifi) removeProfile(ctx context.Context) {
 	_, _ = nmcli(ctx, "connection", "delete", "id", profile) // fails if the connection does not exist
 }
 
-// restore returns to the machine's original network.
+// restore leaves the robot's network and returns to the machine's previous network, if there was one.
 func (w *wifi) restore(ctx context.Context) error {
 	w.removeProfile(ctx)
 	if w.previous == "" {

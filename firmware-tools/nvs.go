@@ -18,13 +18,13 @@ import (
 // nvsFlags are the argument and the options of the command nvs. NVS, the non-volatile storage, is
 // the partition of a robot's flash that holds the settings.
 type nvsFlags struct {
-	file    string
-	out     string
-	create  bool
+	file    string   // file to read
+	out     string   // file to write; empty for the same file
+	create  bool     // start with an empty partition
 	size    int      // size of a new partition in bytes
 	set     []string // each NAMESPACE/KEY=VALUE
 	remove  []string // each NAMESPACE/KEY
-	ota     string
+	ota     string   // bootstrap URL to store; may be empty
 	json    bool
 	secrets bool // show passwords and tokens
 	drop    bool // drop damaged entries
@@ -57,7 +57,7 @@ func nvsCommand() *cobra.Command {
 	return c
 }
 
-// nvs prints the NVS partition of a robot, or writes a changed copy of it.
+// nvs prints the NVS partition in a file, or changes it and writes the result to a file.
 func (f *nvsFlags) nvs(stdout, stderr io.Writer) error {
 	if f.ota != "" {
 		if err := checkOTA(f.ota); err != nil {
@@ -105,7 +105,7 @@ func (f *nvsFlags) nvs(stdout, stderr io.Writer) error {
 // writes reports whether the command writes a partition.
 func (f *nvsFlags) writes() bool { return f.create || f.out != "" || len(f.set)+len(f.remove) > 0 }
 
-// checkOTA returns an error for URLs that the firmware cannot use, or parses wrongly.
+// checkOTA returns a usage error for a URL that the firmware cannot use, or would parse wrongly.
 func checkOTA(url string) error {
 	scheme, rest, _ := strings.Cut(url, "://")
 	if host, _, _ := strings.Cut(rest, "/"); scheme != "http" && scheme != "https" || host == "" ||
@@ -134,7 +134,7 @@ func (f *nvsFlags) load() (*nvs.Partition, int, error) {
 	return p, len(image), err
 }
 
-// change applies --set, --ota and --delete to the partition.
+// change applies --set and --delete to the partition. (The method nvs has turned --ota into a --set.)
 func (f *nvsFlags) change(p *nvs.Partition) error {
 	for _, text := range f.set {
 		if err := assign(p, text); err != nil {
@@ -202,7 +202,7 @@ type jsonItem struct {
 	Namespace string `json:"namespace"`
 	Key       string `json:"key"`
 	Type      string `json:"type"`
-	Value     string `json:"value"` // numbers in decimal, blobs in hex
+	Value     string `json:"value"` // strings as they are, numbers in decimal, blobs in hexadecimal
 }
 
 // print prints all items. It hides secrets unless --show-secrets is set.

@@ -11,7 +11,7 @@ import (
 	"perch/must"
 )
 
-// robotSettings returns the NVS partition of a robot.
+// robotSettings returns an NVS partition with settings of the firmware and with two unknown keys.
 func robotSettings(t *testing.T) []byte {
 	t.Helper()
 	p := &nvs.Partition{}

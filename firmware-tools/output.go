@@ -21,8 +21,7 @@ func (o output) line(actor, action, text string) {
 	fmt.Fprintln(o.to, strings.TrimRight(fmt.Sprintf("%-6s %-9s %s", actor, action, text), " "))
 }
 
-// step prints a step without an actor, for example step("verified", "its flash holds what was
-// written").
+// step prints a step without an actor, for example step("saved", "%d bytes", n).
 func (o output) step(step, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if o.json {

@@ -10,7 +10,7 @@ import (
 )
 
 // picture formats a conversation for a terminal: a line for each observation, preceded by the
-// robot's face at that moment, which looks in the direction of its head.
+// robot's face at that moment. The face also shows the direction of the robot's head.
 type picture struct {
 	screen   command.Screen
 	emotion  string // key of features
@@ -18,8 +18,8 @@ type picture struct {
 	yaw      int // degrees; negative is left
 }
 
-// features maps an emotion to its eyes and its mouth. Other emotions look neutral. The
-// characters are ASCII, so that every console can show them in one column each.
+// features maps an emotion to its eyes and its mouth. Emotions that are not in the map look neutral.
+// The characters are ASCII, so that each takes one column on every console.
 var features = map[string][2]string{
 	"happy": {"^^", "u"}, "laughing": {"^^", "D"}, "funny": {"^^", "D"}, "loving": {"**", "u"}, "kissy": {"**", "*"}, "delicious": {"^^", "p"},
 	"winking": {"^-", "u"}, "cool": {"==", "_"}, "confident": {"==", "u"}, "relaxed": {"--", "u"}, "silly": {"@@", "p"},
@@ -45,9 +45,9 @@ func (p *picture) update(h simrobot.Observation) {
 	}
 }
 
-// face returns the robot's face in seven columns. The mouth is open while the robot speaks,
-// and an angle bracket shows the direction of the head. A robot that was told "look left"
-// looks to the left of the screen, although a real robot's left is on the viewer's right.
+// face returns the robot's face in seven columns. The mouth is open while the robot speaks. If the
+// head is turned, an angle bracket points to the robot's left or right. The robot's left is on the
+// left of the screen, although the left of a real robot is on the viewer's right.
 func (p *picture) face() string {
 	eyes, mouth := "oo", "_"
 	if f, ok := features[p.emotion]; ok {

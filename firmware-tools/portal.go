@@ -15,8 +15,8 @@ import (
 	"perch/plain"
 )
 
-// portal is a client of the configuration page of a robot. A robot serves this page in
-// configuration mode, when it opens a Wi-Fi network for its owner to join.
+// portal is a client of the configuration page of a robot. In configuration mode a robot opens a
+// Wi-Fi network, and serves this page to machines that join the network.
 type portal struct {
 	url    *url.URL
 	client *http.Client
@@ -28,7 +28,7 @@ const (
 	// portalTimeout bounds a request. A robot tries to join a network for ten seconds before
 	// it responds.
 	portalTimeout = 30 * time.Second
-	// pageTimeout bounds the wait for the page after this machine has joined the network.
+	// pageTimeout bounds the wait until the page can be reached.
 	pageTimeout = 10 * time.Second
 	// maxForm is the maximum size of a form in bytes. The firmware sets this limit.
 	maxForm = 1024
@@ -45,10 +45,11 @@ func openPortal(address *url.URL) *portal {
 	}}
 }
 
-// errNoPage is wrapped by the error that call returns if the robot does not know the path.
+// errNoPage is wrapped by the error of call if the robot has no such path, or does not accept the
+// method there.
 var errNoPage = errors.New("the robot's page has no such address")
 
-// call sends a request with a JSON body, and decodes the JSON response into v.
+// call sends a request, with body as JSON unless body is nil, and decodes the JSON response into v.
 func (p *portal) call(ctx context.Context, method, path string, body, v any) error {
 	var text []byte
 	if body != nil {
@@ -87,12 +88,12 @@ func (p *portal) call(ctx context.Context, method, path string, body, v any) err
 // outcome is the body of the response to a submitted form. The HTTP status is 200 even after
 // a failure.
 type outcome struct {
-	Success *bool  `json:"success"`
-	Error   string `json:"error"`
+	Success *bool  `json:"success"` // nil if the response was not sent by a robot
+	Error   string `json:"error"`   // reason for a failure
 }
 
-// submit submits a form. It returns an error only if the robot sends no valid outcome; the
-// outcome itself may be a failure.
+// submit submits a form. The returned outcome may be a failure. submit returns an error only if the
+// robot sends no valid outcome; otherwise Success is not nil.
 func (p *portal) submit(ctx context.Context, path string, form any) (outcome, error) {
 	var o outcome
 	err := p.call(ctx, http.MethodPost, path, form, &o)
@@ -115,8 +116,8 @@ func (p *portal) ota(ctx context.Context) (string, error) {
 	return c.OTA, err
 }
 
-// waitForPage calls ota until the robot can be reached, and returns the result of ota. It gives up
-// after pageTimeout.
+// waitForPage calls ota until the robot can be reached, and returns the result of ota. After
+// pageTimeout it returns an error.
 func (p *portal) waitForPage(ctx context.Context) (string, error) {
 	waiting, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
@@ -133,8 +134,8 @@ func (p *portal) waitForPage(ctx context.Context) (string, error) {
 	}
 }
 
-// setOTA stores a bootstrap URL. It reads the URL back, because the robot reports success in
-// any case.
+// setOTA stores a bootstrap URL in the robot. It reads the URL back, because the firmware reports
+// success even if it has not stored the URL.
 func (p *portal) setOTA(ctx context.Context, address string) error {
 	o, err := p.submit(ctx, "/advanced/submit", map[string]string{"ota_url": address})
 	if err == nil && !*o.Success {
@@ -150,7 +151,7 @@ func (p *portal) setOTA(ctx context.Context, address string) error {
 	return err
 }
 
-// join makes the robot join a network and store it.
+// join makes the robot join a Wi-Fi network and store its name and password.
 func (p *portal) join(ctx context.Context, ssid, password string) error {
 	o, err := p.submit(ctx, "/submit", map[string]string{"ssid": ssid, "password": password})
 	if err == nil && !*o.Success {

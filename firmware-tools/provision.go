@@ -19,12 +19,12 @@ import (
 
 // provisionFlags are the options of the command provision.
 type provisionFlags struct {
-	ota          string
-	ssid         string
-	passwordFile string
-	portal       string
-	wifi         bool
-	ap           string
+	ota          string // bootstrap URL; empty to find an appliance by mDNS
+	ssid         string // network that the robot joins; empty for a network that it has stored
+	passwordFile string // file with the password of ssid; empty for an open network
+	portal       string // URL of the robot's configuration page
+	wifi         bool   // join the robot's own network with this machine's Wi-Fi
+	ap           string // name of the robot's own network; empty to choose the only one in range
 	json         bool
 
 	password string   // content of passwordFile
@@ -59,7 +59,7 @@ func provisionCommand() *cobra.Command {
 	return c
 }
 
-// provision points a robot in configuration mode at an appliance.
+// provision stores the bootstrap URL of an appliance in a robot in configuration mode.
 func (f *provisionFlags) provision(ctx context.Context) (err error) {
 	if f.passwordFile != "" {
 		if f.password, err = readPassword(f.passwordFile); err != nil {
@@ -98,8 +98,8 @@ func (f *provisionFlags) check() (err error) {
 	return nil
 }
 
-// readPassword reads a Wi-Fi password from a file. A password has 8 to 63 bytes: a longer one would
-// overflow a buffer of the robot.
+// readPassword reads a Wi-Fi password from a file. It returns an error unless the password has 8 to
+// 63 bytes. A longer one would overflow a buffer of the robot.
 func readPassword(name string) (string, error) {
 	text, err := readUpTo(name, 1024)
 	if err != nil {
@@ -112,7 +112,8 @@ func readPassword(name string) (string, error) {
 	return password, nil
 }
 
-// configure submits the settings to the robot's configuration page.
+// configure submits the settings to the robot's configuration page, and makes the robot leave
+// configuration mode.
 func (f *provisionFlags) configure(ctx context.Context) error {
 	p := openPortal(f.page)
 	oldOTA, err := p.waitForPage(ctx)
@@ -157,8 +158,8 @@ func (f *provisionFlags) throughWiFi(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// A remote login over this Wi-Fi now breaks off. Catch the signals that this causes, because
-	// the program must live to restore the network.
+	// If the user is logged in over this Wi-Fi, the login breaks off now. Catch the signals that
+	// this causes, so that the program survives and restores the network.
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP, syscall.SIGPIPE)
 	defer signal.Stop(hangups)

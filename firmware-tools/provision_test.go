@@ -22,8 +22,8 @@ import (
 
 const lasting = "http://perch.local:8003/xiaozhi/ota/"
 
-// configuring returns a robot in configuration mode that knows these networks, and
-// the address of its page.
+// configuring returns a robot in configuration mode and the URL of its page. saved are the names of
+// the networks that the robot has stored. old selects the older firmware of robotPortal.
 func configuring(t *testing.T, old bool, saved ...string) (*robotPortal, string) {
 	t.Helper()
 	p := newRobotPortal(t, old, saved...)
@@ -73,7 +73,7 @@ func TestProvisionRefused(t *testing.T) {
 		return server.URL
 	}
 	deaf := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = w.Write([]byte(`{"max_tx_power":0,"success":true}`)) // it takes everything, and keeps nothing
+		_, _ = w.Write([]byte(`{"max_tx_power":0,"success":true}`)) // reports success, but stores nothing
 	}))
 	t.Cleanup(deaf.Close)
 	_, fresh := configuring(t, false)
@@ -155,8 +155,10 @@ func TestLastingURL(t *testing.T) {
 	}
 }
 
-// nmcliScript answers as nmcli 1.42 to 1.52 does. $STATE/active is the UUID of the
-// Wi-Fi's connection; $STATE/fail is the command that fails.
+// nmcliScript is a shell script that prints what nmcli 1.42 to 1.52 prints. The file $STATE/active
+// contains the UUID of the active Wi-Fi connection, or "robot" in a robot's network. $STATE/fail
+// selects the failure to simulate, $STATE/air contains the names of the networks in range, and
+// $STATE/profile exists while the connection perch-provision exists.
 const nmcliScript = `#!/bin/sh
 echo "$*" >>"$STATE/log"
 [ "$LC_ALL" = C ] || { echo "Fehler: falsche Sprache" >&2; exit 1; }
@@ -195,8 +197,8 @@ esac
 
 const home = "6a1b9b3e-0000-4000-8000-000000000002"
 
-// air puts an nmcli on the PATH, with these networks in range, that fails at one
-// command.
+// air installs nmcliScript as nmcli in PATH, with the networks ssids in range. fail is the failure to
+// simulate, or "". air returns the folder that the script uses as $STATE.
 func air(t *testing.T, fail string, ssids ...string) (state string) {
 	t.Helper()
 	dir, state := t.TempDir(), t.TempDir()
@@ -212,7 +214,8 @@ func air(t *testing.T, fail string, ssids ...string) (state string) {
 	return state
 }
 
-// inOwnNetwork fails if the machine was left in a robot's network.
+// inOwnNetwork fails the test if the machine is not in its own network, or if the connection to the
+// robot's network still exists.
 func inOwnNetwork(t *testing.T, state string) {
 	t.Helper()
 	if active := strings.TrimSpace(content(t, filepath.Join(state, "active"))); active != home {
@@ -223,8 +226,8 @@ func inOwnNetwork(t *testing.T, state string) {
 	}
 }
 
-// reached returns the address of a robot's page that is reachable only in its
-// network.
+// reached returns the URL of a robot's page. The test fails if the page is requested while the machine
+// is not in the robot's network.
 func reached(t *testing.T, state string, page http.Handler) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if active, err := os.ReadFile(filepath.Join(state, "active")); err != nil || string(active) != "robot\n" {
@@ -275,7 +278,7 @@ func TestProvisionReturnsToOwnNetworkWhenStopped(t *testing.T) {
 	state := air(t, "", "Xiaozhi-A1B2")
 	ctx, cancel := context.WithCancel(t.Context())
 	page := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil { // which would end the test
+		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil { // ends the test binary unless the command catches it
 			t.Error(err)
 		}
 		cancel()

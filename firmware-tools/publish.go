@@ -19,10 +19,10 @@ import (
 type publishFlags struct {
 	apiClient
 	boards    []string
-	signature string
+	signature string // base64; empty if the appliance requires none
 	percent   int    // share of the robots that are offered the image
-	hours     string // times of day, FROM-TO
-	auto      bool
+	hours     string // times of day, FROM-TO; empty for all day
+	auto      bool   // start a rollout
 	json      bool
 }
 
@@ -40,7 +40,7 @@ type jsonPublished struct {
 	Version string   `json:"version"`
 	Boards  []string `json:"boards"`
 	SHA256  string   `json:"sha256"`
-	Percent int      `json:"percent"` // share of the robots that are offered the image, 0 to 100
+	Percent int      `json:"percent"` // share of the robots that are offered the image; 0 without a rollout
 }
 
 // publishCommand returns the command perch-tools firmware publish.
@@ -71,7 +71,7 @@ func publishCommand() *cobra.Command {
 	return c
 }
 
-// publish uploads an image, and starts its rollout if requested.
+// publish uploads an image and, with --auto, starts its rollout.
 func (f *publishFlags) publish(ctx context.Context, file string, stdout, stderr io.Writer) error {
 	i, err := readImage(file) // check it before the upload
 	if err != nil {

@@ -61,12 +61,12 @@ func TestPublishRefused(t *testing.T) {
 	}...)
 }
 
-// adminAPI is that of an appliance. It records its requests, and refuses some.
+// adminAPI is a fake of an appliance's admin API. It records all requests, and rejects some.
 type adminAPI struct {
-	asked  []string // method, path, query, token and body
-	status int      // of a refusal; 0 refuses nothing
-	refuse string   // what is refused: a request whose path ends so
-	answer string   // of a refusal
+	asked  []string // one line per request: method, path, query, Authorization header and body
+	status int      // HTTP status of a rejection; 0 to accept all requests
+	refuse string   // requests whose path has this suffix are rejected
+	answer string   // body of a rejection
 }
 
 func newAdminAPI(t *testing.T, a adminAPI) (*adminAPI, string) {

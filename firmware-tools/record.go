@@ -42,8 +42,8 @@ func recordCommand() *cobra.Command {
 	return c
 }
 
-// record writes the transcript of a robot's session as it happens, until the
-// session ends or the command is interrupted.
+// record writes the transcript of a robot's session as it happens. It returns nil when the session
+// ends or the command is interrupted.
 func (f *recordFlags) record(ctx context.Context, robot string, stdout io.Writer) error {
 	request, err := f.request(ctx, http.MethodGet, nil, nil, "devices", robot, "record")
 	if err != nil {
@@ -72,8 +72,8 @@ func (f *recordFlags) record(ctx context.Context, robot string, stdout io.Writer
 	return errors.Join(copyUntil(ctx, file, transcript), file.Close())
 }
 
-// startTimeout bounds the wait for the start of the transcript. The duration of the transcript
-// itself is not limited.
+// startTimeout bounds the wait for the start of the transcript. The duration of the transcript is
+// not limited.
 const startTimeout = 10 * time.Second
 
 // copyUntil copies a stream until the stream ends or ctx is done. In both cases it returns nil.

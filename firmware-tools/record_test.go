@@ -15,7 +15,8 @@ import (
 
 const transcript = "    0.000 < {\"type\":\"hello\"}\n    1.260 * heard {\"text\":\"😊 \"}\n"
 
-// newRecorded returns the address of an appliance with a robot that is recorded.
+// newRecorded returns the URL of a fake appliance with the robot a0b1c2d3e4f5. serve handles requests
+// for the robot's transcript.
 func newRecorded(t *testing.T, serve func(w http.ResponseWriter, r *http.Request)) (address string) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/v1/devices/a0b1c2d3e4f5/record", serve)
@@ -52,7 +53,7 @@ func TestRecordToAFile(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("its mode is %v (%v)", info.Mode(), err)
 	}
-	// A recording that fails at its start leaves an earlier one unchanged.
+	// A recording that fails at its start does not change an existing file.
 	check(t, "robot record --url "+address, call{[]string{"020000000001", "--out", path}, 1, "unknown robot"},
 		call{[]string{"a0b1c2d3e4f5", "--out", filepath.Join(path, "x")}, 1, "open the transcript"})
 	if text := content(t, path); text != transcript {
@@ -60,7 +61,7 @@ func TestRecordToAFile(t *testing.T) {
 	}
 }
 
-// lineByLine is a terminal that passes on every write.
+// lineByLine is an io.Writer that sends the text of each write to the channel.
 type lineByLine chan string
 
 func (l lineByLine) Write(text []byte) (int, error) {
@@ -106,7 +107,7 @@ func TestRecordShowsNoControlSequences(t *testing.T) {
 	const sent = "a\x1b[2J\x07\tb\x7f\r😊\n"
 	address := newRecorded(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		for i := range len(sent) { // characters fall apart on their way
+		for i := range len(sent) { // send single bytes, so that writes end in the middle of a character
 			_, _ = io.WriteString(w, sent[i:i+1])
 			_ = http.NewResponseController(w).Flush()
 		}

@@ -39,8 +39,9 @@ type jsonTurn struct {
 }
 
 // jsonSummary is the JSON output for all robots together. Received, Played, Dropped and Ignored
-// count packets of sound. P50 is a median and P99 a 99th percentile, in milliseconds: Hello is the time
-// to the server's hello, First the time to the first sound of an answer, and Gap the gap between packets.
+// count packets of sound. P50 is a median and P99 a 99th percentile, in milliseconds. Hello is the
+// time to the server's hello, First is the time to the first sound of an answer, and Gap is the time
+// between two packets of sound.
 type jsonSummary struct {
 	Robots    int     `json:"robots"`
 	Turns     int     `json:"turns"`
@@ -61,7 +62,8 @@ type jsonSummary struct {
 // milliseconds returns a duration in milliseconds, rounded to 10 µs.
 func milliseconds(d time.Duration) float64 { return float64(d.Round(10*time.Microsecond)) / 1e6 }
 
-// printReport prints each turn of the conversation, and the counters of the robot's sound.
+// printReport prints each turn of the conversation. If the server has sent hello, it also prints the
+// counters of the robot's sound.
 func printReport(out output, s simrobot.Stats) {
 	if out.json {
 		for i, t := range s.Turns {
@@ -99,8 +101,8 @@ func printReport(out output, s simrobot.Stats) {
 // roundMS rounds a duration to milliseconds.
 func roundMS(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
-// runMany runs several robots at once. They start 7 ms apart, so that their microphones do
-// not send their packets at the same moments.
+// runMany runs several robots at once and prints a summary. The robots start 7 ms apart, so that
+// their microphones do not all send packets at the same moments.
 func runMany(ctx context.Context, f *robotFlags, out output) error {
 	stats := make([]simrobot.Stats, f.robots)
 	errs := make([]error, f.robots)

@@ -25,13 +25,13 @@ type robotFlags struct {
 	say     []string
 	mic     string // WAV file to play to the microphone
 	speaker string // WAV file to record the speaker to
-	script  string // file for the transcript
+	script  string // file for the transcript; empty for none
 	robots  int
 	picture bool
 	json    bool
 	network simrobot.Network
 
-	spoken [][]simrobot.Sentence // sentences that are said to each robot
+	spoken [][]simrobot.Sentence // sentences that are said to each robot; index: number of the robot, from 0
 }
 
 // robotCommand returns the command that simulates robots.
@@ -124,7 +124,8 @@ func (f *robotFlags) check() error {
 	return nil
 }
 
-// addEvent parses a value of --event and adds the event to the options.
+// addEvent parses a value of --event and adds the event to the options. Without =JSON the event's
+// data is an empty object.
 func addEvent(o *simrobot.Options, text string) error {
 	name, data, found := strings.Cut(text, "=")
 	if !found {
@@ -139,8 +140,8 @@ func addEvent(o *simrobot.Options, text string) error {
 	return nil
 }
 
-// synthesize produces the sound for the microphones of all robots. Each text is synthesized
-// only once.
+// synthesize produces the sound for the microphones of all robots. A sentence with the same text for
+// several robots is synthesized only once.
 func (f *robotFlags) synthesize(ctx context.Context) (err error) {
 	o := &f.options
 	if o.Wake != "" {
@@ -207,8 +208,9 @@ func runOne(ctx context.Context, f *robotFlags, out output) (err error) {
 	return err
 }
 
-// startDisplay makes log show a picture, and plays the voices of the person and of the robot on
-// this machine. It returns a function that waits until all sound has been played.
+// startDisplay makes log show a picture, and changes the options o so that this machine plays the
+// voices of the person and of the robot. It returns a function that waits until all sound has been
+// played.
 func (f *robotFlags) startDisplay(ctx context.Context, log *liveLog, o *simrobot.Options) (end func()) {
 	log.picture = &picture{screen: command.ScreenOf(log.out.to, os.Getenv)}
 	player := playerOf(os.Getenv, exists)

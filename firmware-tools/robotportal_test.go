@@ -8,22 +8,21 @@ import (
 	"testing"
 )
 
-// robotPortal is the page that a robot in configuration mode serves at
-// http://192.168.4.1, as 78/esp-wifi-connect 3 has it: the settings of its
-// Advanced tab, the networks that it knows, and how it leaves that mode. In range
-// are Home, with a password, and Open.
+// robotPortal is a fake of the page that a robot in configuration mode serves at
+// http://192.168.4.1. It behaves like version 3 of the component 78/esp-wifi-connect. Two networks are
+// in range: Home, with a password, and Open.
 type robotPortal struct {
 	t   *testing.T
 	mux *http.ServeMux
-	old bool // of an older version of the component, which is left by /reboot alone
+	old bool // simulate an older version, which has no path /exit
 
 	mu    sync.Mutex
-	ota   string   // wifi/ota_url of its NVS; "" is the firmware's default
-	saved []string // SSIDs that it knows
-	left  bool     // configuration mode
+	ota   string   // wifi/ota_url in the robot's NVS; "" for the firmware's default
+	saved []string // names of the stored networks
+	left  bool     // the robot has left configuration mode
 }
 
-// newRobotPortal returns a portal that knows these networks.
+// newRobotPortal returns a portal of a robot that has stored the networks saved.
 func newRobotPortal(t *testing.T, old bool, saved ...string) *robotPortal {
 	p := &robotPortal{t: t, mux: http.NewServeMux(), old: old, saved: append([]string{}, saved...)}
 	p.mux.HandleFunc("GET /advanced/config", p.config)
@@ -37,8 +36,8 @@ func newRobotPortal(t *testing.T, old bool, saved ...string) *robotPortal {
 	return p
 }
 
-// ServeHTTP implements http.Handler. As on a robot, one request is answered at a
-// time. A portal that was left does not answer.
+// ServeHTTP implements http.Handler. Like a robot it handles one request at a time. After the robot
+// has left configuration mode, it aborts all requests.
 func (p *robotPortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +47,8 @@ func (p *robotPortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// robotForm reads a JSON body as the firmware does, and answers an invalid one.
+// robotForm parses the JSON body of a request like the firmware. If the body is invalid, robotForm
+// sends an error response and returns false.
 func robotForm(w http.ResponseWriter, r *http.Request) (map[string]any, bool) {
 	text, err := io.ReadAll(io.LimitReader(r.Body, maxForm+1))
 	why := ""
@@ -80,7 +80,7 @@ func (p *robotPortal) config(w http.ResponseWriter, _ *http.Request) {
 	robotReply(w, c)
 }
 
-// advanced stores the address if it is a text, and reports success in any case.
+// advanced stores ota_url if it is a string. It reports success even if it has stored nothing.
 func (p *robotPortal) advanced(w http.ResponseWriter, r *http.Request) {
 	f, ok := robotForm(w, r)
 	if !ok {
@@ -94,13 +94,14 @@ func (p *robotPortal) advanced(w http.ResponseWriter, r *http.Request) {
 
 func (p *robotPortal) list(w http.ResponseWriter, _ *http.Request) { robotReply(w, p.saved) }
 
-// Space for a network's name and its password in wifi_config_t, in bytes.
+// Sizes of the fields for the name and the password of a network in wifi_config_t, in bytes.
 const (
 	roomSSID     = 32
 	roomPassword = 64
 )
 
-// submit tries a network, and keeps it if it could join.
+// submit stores a network if it is in range and the password is right. The error messages are the
+// firmware's: "invalid SSID" and "cannot connect to the Wi-Fi".
 func (p *robotPortal) submit(w http.ResponseWriter, r *http.Request) {
 	f, ok := robotForm(w, r)
 	if !ok {
@@ -124,7 +125,7 @@ func (p *robotPortal) submit(w http.ResponseWriter, r *http.Request) {
 	robotReply(w, map[string]any{"success": true})
 }
 
-// leave ends configuration mode, after the answer.
+// leave sends a response, and ends configuration mode.
 func (p *robotPortal) leave(w http.ResponseWriter, _ *http.Request) {
 	robotReply(w, map[string]any{"success": true})
 	p.left = true

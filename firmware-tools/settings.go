@@ -16,7 +16,7 @@ import (
 )
 
 // object is a JSON object from the settings of a coding agent. Unlike a map, it keeps the order
-// and the spelling of its members.
+// of its members and the exact text of their values.
 type object []member
 
 // member is a member of an object.
@@ -79,7 +79,7 @@ func (o object) index(name string) int {
 	return slices.IndexFunc(o, func(m member) bool { return m.name == name })
 }
 
-// withMember returns a copy of the object with a member set.
+// withMember returns a copy of the object in which the member with the given name has the given value.
 func (o object) withMember(name string, value json.RawMessage) object {
 	if i := o.index(name); i >= 0 {
 		o = slices.Clone(o)
@@ -160,9 +160,9 @@ func isOurs(hook json.RawMessage) bool {
 	return json.Unmarshal(hook, &h) == nil && strings.HasSuffix(h.Command, " # "+hookMark)
 }
 
-// mergeIntoFile merges hooks into a settings file and replaces the file atomically. If the
-// content changes, the previous content is saved in the same folder; backup is the path of that
-// copy. notes warn of settings that disable hooks.
+// mergeIntoFile merges hooks into a settings file, or removes Perch's hooks if block is empty. If the
+// JSON changes, it first copies an existing file to the path backup in the same folder, and then
+// replaces the file atomically. notes warn of settings that may disable hooks.
 func mergeIntoFile(file string, block object) (backup string, changed bool, notes []string, err error) {
 	before, mode, err := readSettings(file)
 	if err != nil || before == nil && len(block) == 0 {
@@ -199,7 +199,8 @@ func mergeIntoFile(file string, block object) (backup string, changed bool, note
 	return backup, true, notes, nil
 }
 
-// readSettings reads a settings file and its permissions. If the file does not exist, text is nil.
+// readSettings reads a settings file and its permissions. If the file does not exist, text is nil,
+// and mode is the mode for a new file.
 func readSettings(file string) (text []byte, mode fs.FileMode, err error) {
 	info, err := os.Stat(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -223,7 +224,7 @@ func equalJSON(a, b []byte) bool {
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// replaceFile replaces a file atomically. It creates the folder if necessary.
+// replaceFile creates a file, or replaces it atomically. It creates the folder if necessary.
 func replaceFile(file string, text []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
