@@ -10,7 +10,7 @@ import (
 	"perch/must"
 )
 
-// printed is what go test prints of benchmarks.
+// printed is an example of the output of go test -bench.
 const printed = `goos: linux
 cpu: Some Processor
 BenchmarkTalk/10-2         	       1	22000000 ns/op	        61.50 ms-gap-p99	         0 times-dry
@@ -21,7 +21,7 @@ BenchmarkCheckIn-16        	    4000	  200000 ns/op	      5300 check-ins/s
 PASS
 `
 
-// measuredNow are its figures, and rows of them.
+// measuredNow returns the figures in printed, and three rows for them.
 func measuredNow(t *testing.T) (f figures, gap, late, rate row) {
 	t.Helper()
 	f = figures{}
@@ -50,7 +50,9 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestGate: a figure that is a quarter worse than the baseline fails the run, whatever its goal.
+// TestGate checks that a figure that is worse than the baseline by a quarter fails the run, even if
+// the goal is met. In the table, was is the figure in the baseline, of is the machine of the baseline,
+// and back reports whether the run fails.
 func TestGate(t *testing.T) {
 	f, gap, late, rate := measuredNow(t)
 	const here, elsewhere = "this machine", "another"
@@ -78,7 +80,8 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestTheRows: every row has a name of its own, and its run's expression finds its benchmark.
+// TestTheRows checks that the names of all rows differ, that the benchmark of each row exists, and that
+// the run's regular expression matches the benchmark.
 func TestTheRows(t *testing.T) {
 	seen := map[string]bool{}
 	for _, run := range allRuns() {
@@ -102,7 +105,7 @@ func TestTheRows(t *testing.T) {
 	}
 }
 
-// testsOf is the text of a package's tests.
+// testsOf returns the source text of a package's tests.
 func testsOf(t *testing.T, folder string) (text string) {
 	t.Helper()
 	files := must.Value(filepath.Glob("../../" + folder + "/*_test.go"))(t)

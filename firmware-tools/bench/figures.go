@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// figures maps each metric to its measured values, one for each round.
+// figures maps each metric to its measured values, one for each time that the benchmark has run.
 type figures map[figureKey][]float64
 
 // figureKey identifies a metric of a benchmark.
@@ -91,7 +91,8 @@ func (f figures) judge(r row, base baseline, machine string) result {
 	return res
 }
 
-// isPortable reports whether the figure is the same on every machine, unlike times and rates.
+// isPortable reports whether the figure can be compared with that of another machine, unlike times
+// and rates.
 func (r row) isPortable() bool { return !slices.Contains([]string{"ms", "µs", "ns", "/s"}, r.unit) }
 
 // text formats a figure with at most two decimals. It shows at most three significant digits, or

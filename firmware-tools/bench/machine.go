@@ -30,7 +30,8 @@ func otherLoad(ctx context.Context, d time.Duration) (load float64, err error) {
 	return load, nil
 }
 
-// field returns the number after the given name at the beginning of a line in a file.
+// field returns the number that follows the given name, or the name and a colon, at the beginning of a
+// line in a file.
 func field(path, name string) (int, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -1,6 +1,7 @@
-// Command bench runs the repository's benchmarks. It prints the figures that have goals, and
-// fails if one of them is much worse than the baseline. It must run in the root of the
-// repository, as make bench does.
+// Command bench runs the repository's benchmarks and prints the figures that have goals. It fails if a
+// benchmark fails, or if a figure is much worse than in an earlier run, the baseline. After a run of
+// all benchmarks it also writes the figures to docs/performance.md. make bench runs it in the root of
+// the repository.
 package main
 
 import (
@@ -25,11 +26,11 @@ const (
 	profiles     = "bin/profiles"  // folder for profiles
 	baselineFile = "firmware-tools/bench/baseline.json"
 	pageFile     = "docs/performance.md"
-	program      = "bin/perch"
+	program      = "bin/perch" // program that the benchmarks run
 )
 
-// maxLoad is the maximum average number of other running programs. With more of them the figures
-// mean little.
+// maxLoad is the maximum average number of other programs that run or wait for a processor. With
+// more of them the figures mean little.
 const maxLoad = 2
 
 // settings are the flags of the program.
@@ -39,7 +40,7 @@ type settings struct {
 	all     bool           // include runs without rows
 	count   int            // number of rounds
 	profile bool           // write profiles
-	keep    bool           // store the figures as the new baseline
+	keep    bool           // store the figures as the new baseline, even if they are worse
 }
 
 func main() {
@@ -126,8 +127,8 @@ func bench(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	// Measure again, two times, what is worse than the baseline: another program may have
-	// disturbed the first measurement.
+	// Measure the runs with worse figures two more times, because another program may have disturbed
+	// the first measurement.
 	var worse []run
 	for _, r := range runs {
 		if slices.ContainsFunc(r.rows, func(r row) bool { return measured.judge(r, base, machine).worse }) {
@@ -167,7 +168,7 @@ func bench(ctx context.Context, s settings) error {
 }
 
 // verdict returns an error that lists the rows that are worse than the baseline and the benchmarks
-// that failed. It returns nil if all is well.
+// that failed. It returns nil if both lists are empty.
 func verdict(results []result, failed []string) error {
 	var worse []string
 	for _, r := range results {
@@ -200,7 +201,7 @@ func saveBaseline(b baseline, results []result) error {
 	return os.WriteFile(baselineFile, append(text, '\n'), 0o644)
 }
 
-// updatePage writes figures to the page.
+// updatePage writes figures to the page pageFile.
 func updatePage(figures string) error {
 	page, err := os.ReadFile(pageFile)
 	if err != nil {
@@ -213,7 +214,8 @@ func updatePage(figures string) error {
 	return os.WriteFile(pageFile, []byte(text), 0o644)
 }
 
-// commit returns the repository's current commit, with a "+" if files have changed since.
+// commit returns the repository's current commit, with a "+" if files have changed since, or
+// "unknown" if git fails.
 func commit(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty=+", "--exclude=*").Output()
 	if err != nil {

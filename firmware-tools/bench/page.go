@@ -60,7 +60,8 @@ const (
 	end   = "<!-- make bench has written this -->\n"
 )
 
-// replaceFigures returns the page with new figures.
+// replaceFigures returns the page with new figures between the lines start and end. It returns an
+// error if the page lacks one of these lines.
 func replaceFigures(page, figures string) (string, error) {
 	before, after, found := strings.Cut(page, start)
 	_, after, ended := strings.Cut(after, end)
@@ -70,7 +71,7 @@ func replaceFigures(page, figures string) (string, error) {
 	return before + start + figures + end + after, nil
 }
 
-// talkTable returns a table of the resources that simultaneous conversations use.
+// talkTable returns a Markdown table of the resources that simultaneous conversations use.
 func (f figures) talkTable() string {
 	out := "| robots that talk at once | gap between packets, p99 | processors in use | of libopus alone |\n|---|---|---|---|\n"
 	for _, robots := range talkCounts() {

@@ -24,7 +24,8 @@ func (t tests) file(pkg string) string {
 	return filepath.Join(t.folder, strings.ReplaceAll(pkg, "/", "-")+".test")
 }
 
-// compile compiles the tests of the packages of all runs.
+// compile compiles the tests of the packages of all runs. The caller must call t.remove unless compile
+// returns an error.
 func compile(ctx context.Context, runs []run) (t tests, err error) {
 	if t.folder, err = os.MkdirTemp("", "perch-bench-"); err != nil {
 		return t, err
@@ -43,8 +44,8 @@ func compile(ctx context.Context, runs []run) (t tests, err error) {
 }
 
 // measure carries out all runs once per round, so that a temporary load on the machine does not
-// affect only one of them. It adds the figures to measured. failed describes the benchmarks
-// that failed.
+// affect all measurements of the same run. It adds the figures to measured, and copies the output of
+// the benchmarks to out. failed describes the runs that failed.
 func (t tests) measure(ctx context.Context, runs []run, rounds int, profile bool, measured figures, out io.Writer) (failed []string, err error) {
 	root, err := os.Getwd()
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package discovery_test builds the component for the machine it runs on, over
-// stubs of ESP-IDF, and runs its tests under the sanitizers.
+// Package discovery_test tests perch_discovery, a component for robot firmware that is written in C.
+// It compiles the component and the component's own tests for this machine, with stubs in place of
+// ESP-IDF, and runs them with the compiler's sanitizers.
 package discovery_test
 
 import (
@@ -19,12 +20,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// compiles are the compiler's options: warnings are errors, as in ESP-IDF, and a
-// byte out of bounds or a leak ends the test.
+// compiles are the compiler's options. Warnings are errors, as in ESP-IDF. The sanitizers end the
+// test after an access out of bounds, a memory leak or undefined behaviour.
 var compiles = []string{"-std=gnu17", "-Wall", "-Wextra", "-Werror", "-Wshadow", "-Wconversion", "-g", "-O1",
 	"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Iinclude", "-Itest/stub"}
 
-// TestComponent runs test/host_test.c.
+// TestComponent compiles and runs test/host_test.c, which prints "done" at the end.
 func TestComponent(t *testing.T) {
 	readAll(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -43,8 +44,8 @@ func TestComponent(t *testing.T) {
 	}
 }
 
-// readAll reads every file that the compiler reads. The go command caches a test by
-// the files that the test itself reads.
+// readAll reads every file of the component, so that the go command does not use a cached result
+// after one of the files has changed. The go command does not notice the files that the compiler reads.
 func readAll(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {

@@ -8,8 +8,9 @@ import (
 	"slices"
 )
 
-// Decode reads a partition. It drops the entries that a robot would drop; Partition.Damaged lists
-// them. It keeps items of unknown types unchanged. Errors wrap ErrFormat.
+// Decode reads a partition. Like a robot it drops damaged entries, which Partition.Damaged describes,
+// chunks without an index, and entries that newer entries replace. It keeps items of unknown types
+// unchanged. Errors wrap ErrFormat.
 func Decode(image []byte) (*Partition, error) {
 	if len(image) == 0 || len(image)%PageSize != 0 || len(image) > MaxSize {
 		return nil, fmt.Errorf("%w: it has %d bytes; the size of a partition is a multiple of %d, up to %d", ErrFormat, len(image), PageSize, MaxSize)
@@ -31,7 +32,7 @@ func Decode(image []byte) (*Partition, error) {
 type decoder struct {
 	sorted  []page // by sequence
 	entries []entry
-	bad     bool     // an entry's own checksum is wrong; the checksums of values do not count
+	bad     bool     // an entry of 32 bytes had a wrong checksum
 	damaged []string // descriptions of damaged entries
 }
 
@@ -42,11 +43,12 @@ type page struct {
 	bytes    []byte
 }
 
-// entry is an item on a page: its first entry of 32 bytes, and the entries that follow it with its content.
+// entry is an item or a chunk on a page: the first entry of 32 bytes, and the following entries with
+// the content.
 type entry struct {
 	entryName
 	data    []byte // data of the first entry, 8 bytes
-	content []byte // content of a string or blob; nil for other types
+	content []byte // content of a String, OldBlob or chunk; nil for other types
 	raw     []byte // bytes of all these entries
 }
 
@@ -55,7 +57,7 @@ type entryName struct {
 	namespace byte
 	key       string
 	kind      Type
-	chunk     byte // number of a chunk of a blob; 0 for other types
+	chunk     byte // number of the chunk, if the entry is a chunk; otherwise 0
 }
 
 // reportDamage records a description of a damaged entry.
@@ -63,7 +65,9 @@ func (d *decoder) reportDamage(format string, values ...any) {
 	d.damaged = append(d.damaged, fmt.Sprintf(format, values...))
 }
 
-// findPages finds the pages with entries, and sorts them, oldest first.
+// findPages finds the pages with a valid header, and sorts them, oldest first. It reports a page with
+// an invalid header as damage. It returns an error if a page has a newer version of the format, or if
+// all pages that are not empty have an invalid header.
 func (d *decoder) findPages(image []byte) error {
 	damaged := 0
 	for n := range len(image) / PageSize {
@@ -90,7 +94,7 @@ func (d *decoder) findPages(image []byte) error {
 // isWritten reports whether the bitmap marks an entry as written.
 func (p page) isWritten(n int) bool { return p.bytes[32+n/4]>>(n%4*2)&3 == 2 }
 
-// readPage reads the entries of a page.
+// readPage reads the entries of a page, and reports the damaged ones.
 func (d *decoder) readPage(p page) {
 	for n := 0; n < pageEntries; {
 		if !p.isWritten(n) {
@@ -110,8 +114,8 @@ func (d *decoder) readPage(p page) {
 
 const badChecksum = "its checksum is wrong"
 
-// readEntry reads entry n and its content, which together take span entries. damage describes the
-// damage, or is empty.
+// readEntry reads entry n and its content. damage describes the damage, or is empty. The next entry to
+// read is n+span, also after damage.
 func (p page) readEntry(n int) (e entry, span int, damage string) {
 	b := p.bytes[firstEntry+n*entrySize:][:entrySize]
 	if binary.LittleEndian.Uint32(b[4:]) != crc(b[:4], b[8:]) {
@@ -188,7 +192,7 @@ func (e entry) fill(r *record) {
 		r.value.Data = append([]byte{}, e.content...)
 	case e.kind == String && isText && bytes.IndexByte(text, 0) < 0:
 		r.value.Data = append([]byte{}, text...)
-	default: // an unknown type, or a value that Value cannot represent: kept unchanged
+	default: // an unknown type, or a value that Value cannot represent, which Encode writes unchanged
 		r.value.Data = bytes.Clone(e.raw[24:])
 		r.raw = bytes.Clone(e.raw)
 	}

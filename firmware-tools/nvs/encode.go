@@ -7,7 +7,8 @@ import (
 	"hash/crc32"
 )
 
-// States of a page. Each later state clears one more bit, as flash memory allows.
+// States of a page, and other numbers of the format. Each later state has one more bit cleared, because
+// flash memory can clear bits without being erased.
 const (
 	pageEmpty   = 0xFFFFFFFF
 	pageActive  = 0xFFFFFFFE
@@ -15,7 +16,7 @@ const (
 	pageFreeing = 0xFFFFFFF8
 
 	formatVersion2 = 0xFE // versions count down: version 1 is 0xFF
-	maxChunks      = 127  // chunks of a blob; the firmware needs the other numbers for a new version of the blob
+	maxChunks      = 127  // chunks of a blob; the firmware uses the numbers from 128 on for a new version of the blob
 	anyChunk       = 0xFF // chunk number of entries that are not chunks
 )
 
@@ -65,7 +66,8 @@ func (e *encoder) startPage() {
 	e.used = 0
 }
 
-// ensureRoom starts the next page if the current page has no room for a number of entries.
+// ensureRoom starts the next page if the current page has no room for a number of entries. The error
+// wraps ErrFull if only one empty page is left.
 func (e *encoder) ensureRoom(entries int) error {
 	if e.used+entries <= pageEntries {
 		return nil
@@ -102,7 +104,8 @@ func (e *encoder) writeRecord(r record) error {
 	return nil
 }
 
-// entry returns an entry of entrySize bytes with eight bytes of data.
+// entry returns an entry of entrySize bytes with up to eight bytes of data. span is the number of
+// entries that the item or chunk takes.
 func (e *encoder) entry(r record, t Type, span int, chunk byte, data []byte) []byte {
 	b := bytes.Repeat([]byte{0xFF}, entrySize)
 	b[0], b[1], b[2], b[3] = r.namespace, byte(t), byte(span), chunk

@@ -1,7 +1,7 @@
 // Package nvs reads and writes the NVS partition (non-volatile storage), which contains the
 // settings of a robot with an Espressif chip. The format is version 2 of ESP-IDF, without
 // encryption. The package writes the same bytes as Espressif's generator. It also reads partitions
-// after a robot has erased and moved entries.
+// in which a robot has erased and moved entries. The command perch-tools robot nvs uses the package.
 //
 // A partition consists of pages of 4096 bytes. A page consists of a header of 32 bytes, a
 // bitmap that says which entries are written or erased, and 126 entries of 32 bytes. A number
@@ -19,16 +19,16 @@ import (
 
 // Sizes and bounds of the format.
 const (
-	PageSize  = 4096
-	MinSize   = 3 * PageSize // ESP-IDF opens a smaller partition for reading only
-	MaxSize   = 1 << 20
-	MaxKey    = 15     // characters in a key or in the name of a namespace
-	MaxString = 3999   // bytes in a string, without the final zero
-	MaxBlob   = 508000 // bytes in a blob
+	PageSize  = 4096         // bytes in a page
+	MinSize   = 3 * PageSize // bytes; ESP-IDF opens a smaller partition for reading only
+	MaxSize   = 1 << 20      // bytes; this package supports no larger partition
+	MaxKey    = 15           // characters in a key or in the name of a namespace
+	MaxString = 3999         // bytes in a string, without the final zero
+	MaxBlob   = 508000       // bytes in a blob
 
 	pageEntries   = 126 // entries on a page
-	entrySize     = 32
-	firstEntry    = 64 // offset of the first entry on a page
+	entrySize     = 32  // bytes in an entry
+	firstEntry    = 64  // offset of the first entry on a page
 	maxNamespaces = 254
 )
 
@@ -86,8 +86,8 @@ func (p *Partition) Items() []Item {
 	return items
 }
 
-// Damaged describes the entries that Decode dropped because a robot would drop them at its next
-// start: those with a wrong checksum, and incomplete values.
+// Damaged describes the pages and entries that Decode dropped because they have a wrong checksum or
+// are incomplete. A robot would drop them at its next start.
 func (p *Partition) Damaged() []string { return slices.Clone(p.damaged) }
 
 // Get returns the value of a key, or false if the key does not exist.

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pattern is a blob that takes three pages.
+// pattern returns a blob of 9000 bytes in hexadecimal. The blob takes three pages.
 func pattern() string {
 	b := make([]byte, 9000)
 	for i := range b {
@@ -31,7 +31,7 @@ func pattern() string {
 
 func blob(b []byte) nvs.Value { return nvs.Value{Type: nvs.Blob, Data: b} }
 
-// set stores "namespace/key=type:value".
+// set stores values. Each text has the form "namespace/key=type:value".
 func set(t testing.TB, p *nvs.Partition, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -47,7 +47,7 @@ func set(t testing.TB, p *nvs.Partition, texts ...string) {
 	}
 }
 
-// show lists a partition in the form that set takes.
+// show returns the items of a partition, one per line, in the form that set takes.
 func show(p *nvs.Partition) string {
 	var b strings.Builder
 	for _, i := range p.Items() {
@@ -79,8 +79,8 @@ func decode(t testing.TB, image []byte) *nvs.Partition {
 	return p
 }
 
-// TestByteForByte: Espressif's nvs_partition_gen (commit 67113ed0) makes an
-// image with this SHA-256 of the same items.
+// TestByteForByte checks that Encode writes the same image as Espressif's nvs_partition_gen (commit
+// 67113ed0), by the image's SHA-256.
 func TestByteForByte(t *testing.T) {
 	image := encode(t, whole(t), 0x6000)
 	if got := fmt.Sprintf("%x", sha256.Sum256(image)); got != "31a647764a5075da6ee94a4560d00348d64ff6dd79d1ce4e20003569a79778ec" {
@@ -92,7 +92,8 @@ func TestByteForByte(t *testing.T) {
 	}
 }
 
-// TestOtherKeysStay: a robot's Wi-Fi and its Client-Id are not changed.
+// TestOtherKeysStay checks that Set and Delete change no other item, such as the robot's Wi-Fi and its
+// Client-Id (board/uuid).
 func TestOtherKeysStay(t *testing.T) {
 	p := decode(t, encode(t, whole(t), 0x6000))
 	before := show(p)
@@ -131,7 +132,7 @@ func TestValueThatNeedsAWholePage(t *testing.T) {
 	p := &nvs.Partition{}
 	set(t, p, "n/a=u8:1")
 	must.Succeed(t, p.Set("n", "long", nvs.Text(strings.Repeat("y", nvs.MaxString))))
-	sameAgain(t, p, encode(t, p, nvs.MinSize)) // the longest string
+	sameAgain(t, p, encode(t, p, nvs.MinSize)) // the longest string takes the whole second page
 	must.Succeed(t, p.Set("n", "longer", nvs.Text(strings.Repeat("y", nvs.MaxString))))
 	if _, err := p.Encode(nvs.MinSize); !errors.Is(err, nvs.ErrFull) {
 		t.Errorf("three pages of three are used: %v", err)
@@ -140,7 +141,9 @@ func TestValueThatNeedsAWholePage(t *testing.T) {
 	for n := range 100 {
 		set(t, large, fmt.Sprintf("n/k%d=u8:1", n))
 	}
-	for n, fits := range []bool{true, false} { // 126 whole pages behind what is left of the first
+	// The larger blob needs one more than the maximum of 127 chunks. The smaller one fills the rest of
+	// the first page and 126 whole pages.
+	for n, fits := range []bool{true, false} {
 		must.Succeed(t, large.Set("n", "large", blob(make([]byte, 126*4000+(125-101)*32+n))))
 		if _, err := large.Encode(nvs.MaxSize); fits != (err == nil) || !fits && !errors.Is(err, nvs.ErrFull) {
 			t.Errorf("%d bytes more: %v", n, err)
@@ -206,7 +209,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// entry writes an entry into a page, as a robot does.
+// entry writes the first entry of an item to position at of a page, and marks span entries as written.
 func entry(image []byte, page, at int, namespace, kind, span, chunk byte, key string, data ...byte) {
 	e := image[page*4096+64+at*32:][:32]
 	for i := range e {
@@ -222,7 +225,7 @@ func entry(image []byte, page, at int, namespace, kind, span, chunk byte, key st
 	}
 }
 
-// mark sets an entry's state: 3 empty, 2 written, 0 erased.
+// mark sets the state of an entry in the page's bitmap: 3 is empty, 2 is written, and 0 is erased.
 func mark(image []byte, page, at int, state byte) {
 	b := &image[page*4096+32+at/4]
 	*b = *b&^(3<<(at%4*2)) | state<<(at%4*2)
@@ -238,12 +241,12 @@ func header(image []byte, page int, state, sequence uint32) {
 
 func erased(pages int) []byte { return bytes.Repeat([]byte{0xFF}, pages*4096) }
 
-// TestWrittenByARobot: pages in the order of their sequence, erased entries, and the
-// remains of a power cut.
+// TestWrittenByARobot checks Decode with pages that are not in the order of their sequence numbers,
+// with erased and damaged entries, and with entries that are left when the power fails during a write.
 func TestWrittenByARobot(t *testing.T) {
 	image := erased(4)
-	header(image, 2, 0xFFFFFFFC, 7) // the older one
-	header(image, 0, 0xFFFFFFFE, 8)
+	header(image, 2, 0xFFFFFFFC, 7) // older and full
+	header(image, 0, 0xFFFFFFFE, 8) // newer and active
 	entry(image, 2, 0, 0, 0x01, 1, 0xFF, "audio", 1)
 	entry(image, 2, 1, 1, 0x14, 1, 0xFF, "output_volume", 70, 0, 0, 0)
 	entry(image, 2, 2, 1, 0x14, 1, 0xFF, "erased", 1, 0, 0, 0)
@@ -252,13 +255,13 @@ func TestWrittenByARobot(t *testing.T) {
 	entry(image, 2, 4, 1, 0x33, 2, 0x07, "unknown", 1, 2, 3, 4, 5, 6, 7, 8)
 	copy(image[2*4096+64+5*32:], "whatever it is")
 	entry(image, 2, 6, 9, 0x01, 1, 0xFF, "orphan", 9)
-	entry(image, 0, 0, 1, 0x14, 1, 0xFF, "output_volume", 80, 0, 0, 0) // the power went before the old one was erased
+	entry(image, 0, 0, 1, 0x14, 1, 0xFF, "output_volume", 80, 0, 0, 0) // replaces the entry on page 2, which was not erased
 	entry(image, 0, 1, 1, 0x01, 1, 0xFF, "damaged", 5)
 	image[64+32+24] ^= 1
 	entry(image, 0, 2, 1, 0x21, 3, 0xFF, "unfinished", 40, 0)
 	mark(image, 0, 4, 3)
-	entry(image, 0, 5, 1, 0x42, 1, 0x00, "chunk", 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF) // of a blob without an index
-	entry(image, 0, 6, 1, 0x48, 1, 0xFF, "blob", 5, 0, 0, 0, 1, 0)                          // an index without a chunk
+	entry(image, 0, 5, 1, 0x42, 1, 0x00, "chunk", 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF) // a chunk without an index
+	entry(image, 0, 6, 1, 0x48, 1, 0xFF, "blob", 5, 0, 0, 0, 1, 0)                          // an index without its chunk
 	p := decode(t, image)
 	want := "audio/kept=u8:5\naudio/unknown=type 0x33:0102030405060708" + hex.EncodeToString([]byte("whatever it is")) + strings.Repeat("ff", 18) +
 		"\n/orphan=u8:9\naudio/output_volume=i32:80\n"
@@ -304,7 +307,8 @@ func TestNoPartition(t *testing.T) {
 	}
 }
 
-// sameAgain decodes what a partition was encoded to.
+// sameAgain decodes image and returns the result. It fails the test unless the result has the same
+// items as p, and no damage.
 func sameAgain(t interface{ Fatalf(string, ...any) }, p *nvs.Partition, image []byte) *nvs.Partition {
 	q, err := nvs.Decode(image)
 	if err != nil || len(q.Damaged()) > 0 || show(q) != show(p) {
@@ -313,8 +317,8 @@ func sameAgain(t interface{ Fatalf(string, ...any) }, p *nvs.Partition, image []
 	return q
 }
 
-// TestInverse: stored items are read again in their order, and written to the same
-// bytes.
+// TestInverse checks with random items that Decode returns the items that Encode has written, in the
+// same order, and that Encode then writes the same bytes again.
 func TestInverse(t *testing.T) {
 	value := rapid.Custom(func(t *rapid.T) nvs.Value {
 		kind := rapid.SampledFrom([]nvs.Type{nvs.U8, nvs.I8, nvs.U16, nvs.I16, nvs.U32, nvs.I32, nvs.U64, nvs.I64, nvs.String, nvs.String, nvs.Blob,

@@ -76,11 +76,11 @@ type Value struct {
 	Data []byte
 }
 
-// Text returns s as a value.
+// Text returns s as a value of type String.
 func Text(s string) Value { return Value{String, []byte(s)} }
 
-// ParseValue parses a value: a number in decimal, or in hexadecimal after 0x; an unquoted
-// string; or a blob in hexadecimal.
+// ParseValue parses a value: an integer as in Go source, such as 12 or 0x0C; an unquoted string; or a
+// blob in hexadecimal.
 func ParseValue(t Type, text string) (Value, error) {
 	switch {
 	case t == String:
@@ -109,7 +109,8 @@ func ParseValue(t Type, text string) (Value, error) {
 	return Value{t, binary.LittleEndian.AppendUint64(nil, n)[:t.size()]}, nil
 }
 
-// String returns the value in the form that ParseValue parses.
+// String returns the value in the form that ParseValue parses, with numbers in decimal. Data of an
+// unknown type is shown in hexadecimal.
 func (v Value) String() string {
 	switch {
 	case v.Type == String:
