@@ -20,15 +20,15 @@ type body struct {
 
 // reminder is a reminder as the tool get_reminders returns it.
 type reminder struct {
-	ID      int    `json:"id"`
-	Seconds int    `json:"duration_seconds"`
-	Message string `json:"message"`
-	Repeat  bool   `json:"repeat"`
-	due     time.Time
+	ID      int       `json:"id"`
+	Seconds int       `json:"duration_seconds"`
+	Message string    `json:"message"`
+	Repeat  bool      `json:"repeat"`
+	due     time.Time // when the robot rings next
 }
 
-// ringReminders rings for due reminders. It removes them, or sets them again if they repeat.
-// The robot rings with or without an open channel.
+// ringReminders rings for due reminders, and then removes them or, if they repeat, sets them again.
+// It is called with and without an open channel.
 func (r *Robot) ringReminders(now time.Time) {
 	remaining := r.body.reminders[:0]
 	for _, m := range r.body.reminders {
@@ -93,7 +93,7 @@ const keepAngle = -9999
 func setHeadAngles(s *session, _ time.Time, v values) (string, error) {
 	b := &s.r.body
 	if yaw := v.int("yaw"); yaw != keepAngle {
-		b.yaw = max(-128, yaw) // the schema's minimum is keepAngle, so angles below the servo's range arrive here
+		b.yaw = max(-128, yaw) // bind accepts angles below the servo's range, because the schema's minimum is keepAngle
 	}
 	if pitch := v.int("pitch"); pitch != keepAngle {
 		b.pitch = max(0, pitch)

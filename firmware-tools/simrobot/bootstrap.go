@@ -12,10 +12,11 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// Bootstrap is the response to a check-in, as far as a robot uses it.
+// Bootstrap is the result of a check-in. URL, Token and Framing are the WebSocket settings in the
+// flash after the check-in; the response may have changed only some of them.
 type Bootstrap struct {
-	MQTT    string // endpoint of the MQTT server; empty if the transport is WebSocket
-	URL     string // URL of the WebSocket, which is also stored in the flash
+	MQTT    string // endpoint of the MQTT server; empty if the transport is WebSocket or the robot is not adopted
+	URL     string // URL of the WebSocket
 	Token   string
 	Framing xiaozhi.Framing
 
@@ -23,8 +24,8 @@ type Bootstrap struct {
 	// receives a code or a challenge waits until its owner adopts it.
 	Code, Challenge, Message string
 
-	Upgrade  string   // URL of an image that a real robot would install now; or empty
-	Oddities []string // descriptions of parts that the robot ignores
+	Upgrade  string   // URL of an image that a real robot would install now; empty for none
+	Oddities []string // descriptions of wrong values in the response that the robot ignores
 }
 
 // Limits of NVS, the robot's storage for settings.
@@ -34,8 +35,9 @@ const (
 )
 
 // readBootstrap processes the response to a check-in like the firmware's ota.cc: sections are
-// optional, keys are compared without case, and every string and number under websocket and
-// mqtt is stored in the flash under its own key.
+// optional, and keys are compared without case. The firmware stores every string and number under
+// websocket and mqtt in NVS. The simulation stores only those that a robot uses, but returns a Crash
+// if NVS cannot hold one of the others.
 func (r *Robot) readBootstrap(text []byte) (Bootstrap, error) {
 	reply := parseObject(text)
 	if reply == nil {
@@ -112,8 +114,9 @@ func (r *Robot) storeWebSocket(b *Bootstrap, o object) {
 	}
 }
 
-// readUpgrade reads the firmware section. It compares versions as the firmware does, and
-// returns a Crash if the firmware would abort.
+// readUpgrade reads the firmware section, and sets b.Upgrade if the section offers a newer version or
+// forces an upgrade. It compares versions as the firmware does, and returns a Crash if the firmware
+// would abort.
 func (r *Robot) readUpgrade(b *Bootstrap, o object) error {
 	version, hasVersion := o.text("version")
 	link, hasURL := o.text("url")
@@ -160,8 +163,9 @@ func parseVersion(text string) ([]int, error) {
 	return parts, nil
 }
 
-// checkSocketURL checks the URL of a WebSocket. The firmware expects the port after the first
-// colon behind the scheme, even if that colon is in the path.
+// checkSocketURL checks the URL of a WebSocket. The firmware takes the text after the first colon
+// behind the scheme for the port, even if that colon is in the path. In that case checkSocketURL
+// returns a Crash.
 func checkSocketURL(text string) error {
 	_, rest, found := strings.Cut(text, "://")
 	if !found {
@@ -174,8 +178,8 @@ func checkSocketURL(text string) error {
 	return nil
 }
 
-// checkEndpoint checks the endpoint of an MQTT server. The firmware passes the text after the
-// first colon to std::stoi.
+// checkEndpoint returns a Crash if the endpoint of an MQTT server has an invalid port. The firmware
+// passes the text after the first colon to std::stoi.
 func checkEndpoint(text string) error {
 	_, port, hasPort := strings.Cut(text, ":")
 	if n, err := strconv.Atoi(port); hasPort && (err != nil || n <= 0 || n > 65535) {

@@ -30,8 +30,8 @@ func picture(quality int) []byte {
 	return b.Bytes()
 }
 
-// takePhoto posts a photo to the URL that the server sent with the MCP request initialize. It
-// returns the body of the response if the status is 200.
+// takePhoto posts a photo to the URL that the server sent with the MCP request initialize, and returns
+// the body of the response. A status other than 200 is an error.
 func takePhoto(ctx context.Context, r *Robot, v values) (string, error) {
 	if r.body.visionURL == "" {
 		return "", failure("Image explain URL or token is not set")
@@ -57,7 +57,8 @@ func snapshot(ctx context.Context, r *Robot, v values) (string, error) {
 }
 
 // upload posts a picture as a form, and returns the body of the response. Like the firmware it
-// sends the form in chunks, without a Content-Length. question is optional.
+// sends the form in chunks, without a Content-Length. question may be empty. A status other than 200
+// is an error.
 func (r *Robot) upload(ctx context.Context, url, boundary, name, question string, jpeg []byte, h http.Header) (string, error) {
 	var form bytes.Buffer // writes to it cannot fail
 	w := multipart.NewWriter(&form)
@@ -90,7 +91,7 @@ func (r *Robot) upload(ctx context.Context, url, boundary, name, question string
 	return string(text), err
 }
 
-// previewImage downloads a picture. The response must have a Content-Length.
+// previewImage downloads a picture and discards it. The response must have a Content-Length.
 func previewImage(ctx context.Context, r *Robot, v values) (string, error) {
 	response, err := r.httpGet(ctx, v.text("url"), httpTimeout)
 	if err != nil {

@@ -23,11 +23,11 @@ type channel interface {
 	Drop() // closes a WebSocket without a close frame, as the firmware does
 }
 
-// helloTimeout bounds the time that the firmware takes to open the WebSocket. It also bounds the
-// wait for the server's hello after that.
+// helloTimeout bounds the opening of a WebSocket or of the connection to the MQTT server, each write to
+// the MQTT server, and the wait for the server's hello.
 const helloTimeout = 10 * time.Second
 
-// redialDelay is the time between attempts to open a channel for an event. Dotty's firmware makes
+// redialDelay is the time between attempts to open a WebSocket for an event. Dotty's firmware makes
 // three attempts, other firmware only one.
 const redialDelay = 500 * time.Millisecond
 
@@ -85,16 +85,16 @@ func (r *Robot) upgradeHeader(framing xiaozhi.Framing) http.Header {
 	return h
 }
 
-// arrival is a received message, or the end of a channel.
+// arrival is a received message, or the end of a channel or of the connection to the MQTT server.
 type arrival struct {
 	at     time.Time // time of arrival
 	isText bool
 	data   []byte
-	err    error // reason for the end of the channel; nil for a message
+	err    error // reason for the end; nil for a message
 }
 
-// receive forwards messages until the channel is closed or ctx ends. After StopReading it only waits for
-// the end of ctx.
+// receive forwards messages and the end of the channel to the Go channel to, until the channel is
+// closed or ctx ends. After StopReading it only waits for the end of ctx.
 func (r *Robot) receive(ctx context.Context, c channel, to chan<- arrival) {
 	for !r.notReading.Load() {
 		isText, data, err := c.Receive()
@@ -112,12 +112,12 @@ func (r *Robot) receive(ctx context.Context, c channel, to chan<- arrival) {
 }
 
 // StopReading makes the robot stop reading its socket, as if its network task hung. The
-// server's messages pile up, while the robot goes on sending. The robot may read one more
+// server's messages pile up, while the robot continues to send. The robot may read one more
 // message. StopReading may be called from any goroutine, and cannot be undone.
 func (r *Robot) StopReading() { r.notReading.Store(true) }
 
-// sendText sends a message in a single frame. It returns an error for a message that is too long
-// for the firmware, which has 16 bits for the length.
+// sendText sends a message in a single frame. It returns an error for a message of more than
+// xiaozhi.MaxMessage bytes, because the firmware has only 16 bits for the length.
 func (s *session) sendText(now time.Time, text []byte) error {
 	if len(text) > xiaozhi.MaxMessage {
 		return fmt.Errorf("the robot cannot send %d bytes in one frame: its channel would break", len(text))

@@ -27,8 +27,10 @@ func newHTTPClient() *http.Client {
 	}
 }
 
-// Boot starts the robot. With Options.Upgrades the robot first installs the firmware and the assets
-// that the server offered. It then checks in, repeatedly until its owner has adopted it.
+// Boot starts the robot: it rolls back firmware that is not confirmed, and checks in until the robot's
+// owner has adopted the robot. With Options.Upgrades the robot installs, before the first check-in, the
+// firmware and the assets whose URLs the server has sent by calls of tools. It also installs the
+// firmware that a bootstrap offers, and then checks in again.
 func (r *Robot) Boot(ctx context.Context) error {
 	r.wakeOff, r.lastSession = false, ""
 	r.rollBack()
@@ -73,9 +75,9 @@ func (r *Robot) Boot(ctx context.Context) error {
 	}
 }
 
-// CheckIn sends one check-in request (the firmware tries up to ten times). The error is a Crash
-// if the response would make a robot reboot for ever. It wraps ErrMQTT or ErrTransport if the robot
-// cannot use the transport that the response selects.
+// CheckIn sends one check-in request (the firmware tries up to ten times), and stores the settings of
+// the response in the flash. The error is a Crash if the response would crash a real robot. It wraps
+// ErrMQTT or ErrTransport if the robot cannot use the transport that the response selects.
 func (r *Robot) CheckIn(ctx context.Context) (Bootstrap, error) {
 	if err := checkOTA(r.o.OTA); err != nil {
 		return Bootstrap{}, err
@@ -98,7 +100,8 @@ func (r *Robot) CheckIn(ctx context.Context) (Bootstrap, error) {
 	return b, nil
 }
 
-// post sends a request with the firmware's headers.
+// post sends a POST request with a JSON body and the firmware's headers. It returns the status and the
+// body of the response.
 func (r *Robot) post(ctx context.Context, url, body string) (status int, text []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
@@ -140,8 +143,9 @@ func checkOTA(text string) error {
 	return nil
 }
 
-// activate asks up to ten times whether the owner has adopted the robot. The firmware then
-// checks in again in any case.
+// activate asks the server up to ten times whether the owner has adopted the robot. Without a
+// challenge it only waits. activate returns nil even if the robot is not adopted, because the firmware
+// then checks in again in both cases.
 func (r *Robot) activate(ctx context.Context, challenge string) error {
 	url := strings.TrimSuffix(r.o.OTA, "/") + "/activate"
 	for range 10 {

@@ -10,7 +10,7 @@ import (
 type command struct {
 	do     action
 	phrase string          // wake word; empty unless do is doWake
-	events []xiaozhi.Event // events to send
+	events []xiaozhi.Event // events to send; may be empty
 }
 
 // action is the kind of a command.
@@ -24,11 +24,12 @@ const (
 	doSense          // send events of the sensors
 )
 
-// Tap touches the robot's face. A speaking robot asks the server to stop, a listening one
-// hangs up, and an idle one starts to listen.
+// Tap touches the robot's face. A speaking robot asks the server to stop, a listening robot
+// hangs up, and an idle robot starts to listen.
 //
 // Tap, WakeWord, PressButton, Release and SendEvent may be called from any goroutine. They
-// queue a command, or drop it if eight commands are queued.
+// queue a command, or drop it if eight commands are queued. If no channel is open, Tap, WakeWord and
+// PressButton open one.
 func (r *Robot) Tap() { r.command(command{do: doTap}) }
 
 // WakeWord says a wake word to the robot. A speaking robot asks the server to stop, and
@@ -58,7 +59,8 @@ func (r *Robot) command(c command) {
 	}
 }
 
-// handleCommand carries out a command on the open channel.
+// handleCommand carries out a command on the open channel. It returns an *opening if the command
+// requires a new channel, because the open one is stale.
 func (s *session) handleCommand(now time.Time, c command) error {
 	switch c.do {
 	case doWake:
@@ -81,7 +83,7 @@ func (s *session) tap(now time.Time) error {
 	switch s.state {
 	case Speaking:
 		s.recordInterruption(now)
-		return s.send(now, xiaozhi.Abort{}) // the robot goes on speaking until the server sends tts stop
+		return s.send(now, xiaozhi.Abort{}) // the robot continues to speak until the server sends tts stop
 	case Listening:
 		return errTapped
 	}
@@ -135,8 +137,8 @@ func (s *session) interruptByWakeWord(now time.Time, phrase string) error {
 	return s.openMic(now)
 }
 
-// pressButton handles a press of the button. In realtime mode the microphone is already open,
-// and listen sends no message.
+// pressButton handles a press of the button. If the microphone is already open, as in realtime mode,
+// listen sends no message.
 func (s *session) pressButton(now time.Time) error {
 	switch {
 	case s.state == Listening:
@@ -167,7 +169,7 @@ func (s *session) release(now time.Time) error {
 }
 
 // opensChannel reports whether a command opens a channel if no channel is open. If the command is
-// a wake word that the robot misses, opensChannel also records that.
+// a wake word that the robot misses, opensChannel also calls reportWakeLost.
 func (r *Robot) opensChannel(c command) bool {
 	switch {
 	case c.do == doRelease, c.do == doSense && !r.firmware.events:

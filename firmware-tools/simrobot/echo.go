@@ -9,7 +9,7 @@ import (
 	"perch/voice"
 )
 
-// AEC says where the echo of the robot's own voice is cancelled.
+// AEC (acoustic echo cancellation) says where the echo of the robot's own voice is cancelled.
 type AEC string
 
 // The values of AEC.
@@ -40,7 +40,7 @@ type echo struct {
 	resampler *voice.Resampler
 	rate      int       // rate of the latest played sound in Hz
 	start     time.Time // time of the first sample in line
-	line      []int16   // delay line: the sound that was played last, at voice.MicRate
+	line      []int16   // delay line: the sound whose echo is not over yet, at voice.MicRate
 }
 
 // path is the path of the direct sound or of a reflection from the speaker to the microphone.
@@ -114,7 +114,7 @@ func (e *echo) mix(frame []int16, from time.Time) {
 // forget drops the first n samples of e.line, whose echo is over.
 func (e *echo) forget(n int) {
 	switch n = min(n, len(e.line)); {
-	case n < voice.MicRate: // wait until a second or more can be dropped, since dropping copies the rest
+	case n < voice.MicRate: // wait until at least a second can be dropped, because this copies the remaining samples
 	case n == len(e.line):
 		e.line = nil // play then starts a new line
 	default:

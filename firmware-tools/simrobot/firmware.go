@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// firmware describes a version of the firmware: what an appliance can notice about it.
+// firmware describes a version of the firmware, with the differences that an appliance can notice.
 type firmware struct {
 	name    string // as Options.Firmware spells it
 	board   string // BOARD_NAME, the first part of User-Agent
-	project string
+	project string // name of the application's project
 	version string // version of the application
 	elf     string // SHA-256 of the ELF file; empty for the firmware from the factory
 
-	drains bool // the queue is played to its end before the robot listens again; otherwise the rest is dropped
-	blocks bool // the main loop is blocked while the queue drains
+	drains bool // the queue is played to its end before the robot listens again; otherwise the queued packets are dropped
+	blocks bool // the main loop is blocked while the queue is played to its end
 	lazy   bool // the robot starts to speak at sentence_start, not at tts start
 	strict bool // a tts message without a state is ignored; otherwise such a message makes the robot crash
 	glyphs bool // hello contains features.glyph_push and a text font
@@ -37,9 +37,8 @@ const (
 	wakeWorks                      // the robot listens at once
 )
 
-// firmwares returns the simulated versions of the Xiaozhi firmware: 2.1, which does not drain its
-// queue, 2.2.4, on which M5Stack's own Stack-chan firmware is based, the last two releases, and
-// dotty, a fork of 2.2.4.
+// firmwares returns the simulated versions of the Xiaozhi firmware: 2.1; 2.2.4, on which M5Stack's own
+// Stack-chan firmware is based; 2.4; 2.5; and dotty, a fork of 2.2.4.
 func firmwares() []firmware {
 	const stackChan = "m5stack-stack-chan"
 	avatar := []string{"neutral", "happy", "laughing", "angry", "sad", "crying", "sleepy", "doubtful"}
@@ -81,8 +80,8 @@ func findFirmware(name string) (firmware, error) {
 	return firmware{}, fmt.Errorf("firmware %q: want one of %s", name, strings.Join(Firmwares(), ", "))
 }
 
-// face returns the emotion that the robot shows for an emotion from the server: the same one,
-// or neutral if the firmware has no face for it.
+// face returns the emotion that the robot shows for an emotion from the server: the same emotion,
+// or neutral if the firmware has no such face.
 func (f firmware) face(emotion string) string {
 	if slices.Contains(f.faces, emotion) {
 		return emotion

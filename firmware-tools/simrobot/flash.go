@@ -13,8 +13,8 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// flash is the part of the robot's flash that survives a reboot: its settings, and which
-// firmware is installed.
+// flash is the content of the robot's flash: the settings, and which firmware is installed. It is
+// stored as JSON.
 type flash struct {
 	path       string            // Options.FlashFile
 	UUID       string            `json:"uuid"` // sent as Client-Id
@@ -51,9 +51,9 @@ func (w webSocketSettings) framing() xiaozhi.Framing {
 	return xiaozhi.Framing1
 }
 
-// loadFlash reads the flash from a file, which it creates if necessary. With an empty path it
-// returns an erased flash, with a Client-Id that is derived from the robot ID: every run then
-// simulates the same robot.
+// loadFlash reads the flash from a file, which it creates if necessary. If path is empty, it
+// returns a flash with default settings and with a Client-Id that depends only on the robot ID, so
+// that every run simulates the same robot.
 func loadFlash(path string, id device.ID) (*flash, error) {
 	f := &flash{path: path, Volume: 70, Brightness: 75, Theme: "light"}
 	if path == "" {

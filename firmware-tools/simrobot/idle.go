@@ -7,7 +7,7 @@ import (
 )
 
 // idle runs the robot while no channel is open. It returns the command that opens the next
-// channel. With MQTT it stays connected to the server.
+// channel, or an error, for example when ctx ends. With MQTT the robot stays connected to the server.
 func (r *Robot) idle(ctx context.Context) (opening, error) {
 	for ctx.Err() == nil {
 		var op *opening
@@ -34,8 +34,8 @@ func (r *Robot) idle(ctx context.Context) (opening, error) {
 	return opening{}, ctx.Err()
 }
 
-// idleOffline waits for a command that opens a channel. With MQTT it returns nil, nil when it
-// is time to connect again.
+// idleOffline waits for a command that opens a channel. If the transport is MQTT, it returns nil, nil
+// at reconnectAt, when the robot must connect again.
 func (r *Robot) idleOffline(ctx context.Context) (*opening, error) {
 	for {
 		now := time.Now()
@@ -64,7 +64,7 @@ func (r *Robot) idleOffline(ctx context.Context) (*opening, error) {
 
 // idleOnline runs the main loop with MQTT while no channel is open: it handles tools, alerts,
 // reboots and notifications until a command opens a channel. It returns nil, nil if the
-// connection to the MQTT server is lost.
+// connection to the MQTT server is lost, and errRebooted if the robot reboots.
 func (r *Robot) idleOnline(ctx context.Context, c *control) (*opening, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

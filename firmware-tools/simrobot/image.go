@@ -23,7 +23,8 @@ func Image(version string, size int) []byte {
 	return Seal(out)
 }
 
-// Seal appends the checksum and the hash to the header and the segment of an image.
+// Seal completes an image: it appends padding, the checksum and the SHA-256 to out, which contains the
+// header and the segment.
 func Seal(out []byte) []byte {
 	sum := byte(0xEF)
 	for _, c := range out[32:] {

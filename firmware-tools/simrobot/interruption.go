@@ -2,7 +2,8 @@ package simrobot
 
 import "time"
 
-// recordInterruption records that the person interrupts the robot's speech.
+// recordInterruption records that the person interrupts the robot's speech. If this speech is the
+// answer that the person is waiting for, the turn counts as interrupted.
 func (s *session) recordInterruption(now time.Time) {
 	s.bargedIn = true
 	p := &s.r.person
@@ -13,8 +14,8 @@ func (s *session) recordInterruption(now time.Time) {
 	p.interruptedAt, p.interruptedTurn = now, len(s.r.stats.Turns)
 }
 
-// recordStop records that the server has sent tts stop. After an interruption this ends the wait
-// for silence.
+// recordStop records that the server has sent tts stop. After an interruption it sets QuietAfter of
+// the interrupted turn.
 func (s *session) recordStop(now time.Time) {
 	p := &s.r.person
 	s.stoppedEarly = false
@@ -31,9 +32,9 @@ func (s *session) recordStop(now time.Time) {
 	}
 }
 
-// interruption returns the time at which the person will interrupt the answer being played,
-// and the action: doTap, doWake, or doPress if the person just says the next sentence. The time
-// is zero if there will be no interruption.
+// interruption returns the time at which the person will interrupt the current answer, and the
+// action. The action is doTap, doWake, or doPress if the person says the next sentence during the
+// answer. The time is zero if no interruption is planned.
 func (p *person) interruption() (at time.Time, do action) {
 	if p.doing != waiting || p.turn.Packets == 0 || p.interruptionTried {
 		return at, do
@@ -50,7 +51,7 @@ func (p *person) interruption() (at time.Time, do action) {
 	return at, do
 }
 
-// maybeInterrupt interrupts the answer if an interruption is due. It tries only once.
+// maybeInterrupt interrupts the answer if an interruption is due. It tries only once for each answer.
 func (s *session) maybeInterrupt(now time.Time) error {
 	p := &s.r.person
 	at, do := p.interruption()

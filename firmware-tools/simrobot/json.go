@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// object is a JSON object that, like one of the firmware's cJSON, has its members in order and
-// may have duplicate keys.
+// object is a JSON object. Like an object of cJSON, the firmware's JSON library, it has its members in
+// order and may have duplicate keys.
 type object []member
 
 // member is a member of an object.
@@ -66,7 +66,7 @@ func asString(raw json.RawMessage) (string, bool) {
 }
 
 // asNumber decodes a JSON value if it is a number. Like cJSON's valueint it drops the fraction,
-// and returns the nearest 32-bit integer for a number outside of their range.
+// and returns the nearest 32-bit integer for a number outside the range of 32 bits.
 func asNumber(raw json.RawMessage) (int, bool) {
 	var f float64
 	if len(raw) == 0 || !(raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9') || json.Unmarshal(raw, &f) != nil {

@@ -64,8 +64,9 @@ func (s *session) transport() string {
 	return "websocket"
 }
 
-// queuePacket queues a packet if the robot is speaking, and counts it otherwise. A frame with
-// a wrong size is a crash, since the firmware does not check the size.
+// queuePacket queues a packet if the robot is speaking. Otherwise it drops the packet, and counts it
+// as late or ignored. A frame with a wrong size in its header is a Crash, because the firmware does not
+// check the size.
 func (s *session) queuePacket(a arrival) error {
 	stats := &s.r.stats
 	stats.Received++
@@ -169,8 +170,8 @@ func (s *session) handleTTS(now time.Time, o object) error {
 	return nil
 }
 
-// handleGoodbye handles the server's goodbye: the firmware closes the channel without sending
-// a goodbye itself.
+// handleGoodbye handles the server's goodbye, which closes a channel with MQTT. Like the firmware the
+// robot then sends no goodbye. It ignores a goodbye with another session ID, and one on a WebSocket.
 func (s *session) handleGoodbye(o object) error {
 	if id, ok := o.text("session_id"); s.mqtt != nil && ok && id == s.id {
 		s.mqtt.bye = nil

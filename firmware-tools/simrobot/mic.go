@@ -42,8 +42,8 @@ func (m *mic) start(now time.Time) { m.next = now.Add(voice.FrameDuration) }
 // isOpen reports whether the microphone is open.
 func (m *mic) isOpen() bool { return !m.next.IsZero() }
 
-// startSpeech makes the person say a sentence. lead is the duration of the silence before the sentence,
-// tail of the silence after it.
+// startSpeech makes the person say a sentence. lead and tail are the durations of the silence before
+// and after the sentence.
 func (m *mic) startSpeech(pcm []int16, lead, tail time.Duration) {
 	m.speech = make([]int16, samples(lead), samples(lead)+len(pcm)+samples(tail))
 	m.speech = append(m.speech, pcm...)
@@ -94,12 +94,12 @@ func (m *mic) advance(now time.Time, out func(packet []byte) error) error {
 	return nil
 }
 
-// prerollPackets is the number of packets, 2 s of sound, that the firmware sends when it
-// detects a wake word.
+// prerollPackets is the number of packets that the firmware sends when it detects a wake word: about
+// 2 s of sound.
 const prerollPackets = 33
 
-// preroll passes the packets that precede the detection of a wake word to out: the last two seconds
-// of pcm. If pcm is shorter, silence is added before it.
+// preroll passes to out the packets that the firmware sends when it detects a wake word: the last two
+// seconds of pcm. If pcm is shorter, silence is added before pcm.
 func preroll(pcm []int16, seed uint64, out func(packet []byte) error) error {
 	m, err := newMic(seed)
 	if err != nil {

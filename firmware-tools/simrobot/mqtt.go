@@ -46,8 +46,8 @@ func (r *Robot) storeMQTT(o object) {
 }
 
 const (
-	defaultAlive   = 240 // keep-alive in seconds
-	reconnectAfter = 60 * time.Second
+	defaultAlive   = 240              // keep-alive in seconds, if the settings contain none
+	reconnectAfter = 60 * time.Second // time between the loss of the connection and the next attempt to connect
 )
 
 // control is the robot's connection to the MQTT server.
@@ -57,10 +57,10 @@ type control struct {
 	texts  chan arrival // received messages; the last one has an error
 	mu     sync.Mutex   // guards writes to conn
 	cancel context.CancelFunc
-	tasks  sync.WaitGroup
+	tasks  sync.WaitGroup // goroutines of receive and ping
 }
 
-// connectMQTT returns the connection to the MQTT server. It connects if necessary, as the
+// connectMQTT returns the connection to the MQTT server. If there is none, it connects, as the
 // firmware does at its start and when it opens a channel.
 func (r *Robot) connectMQTT(ctx context.Context) (*control, error) {
 	if r.control != nil {
@@ -120,6 +120,7 @@ func (c *control) login(m mqttSettings) error {
 	return nil
 }
 
+// errRefused is wrapped by the error of login if the server does not accept the connection.
 var errRefused = errors.New("the MQTT server refuses the robot")
 
 // write sends a packet.
@@ -142,7 +143,8 @@ func (c *control) SendText(text []byte) error {
 	return c.write(p)
 }
 
-// receive forwards messages to c.texts until the connection is lost or ctx ends.
+// receive forwards messages and the loss of the connection to c.texts, until the connection is lost or
+// ctx ends. After StopReading it only waits for the end of ctx.
 func (c *control) receive(ctx context.Context, r *Robot) {
 	forward := func(a arrival) bool {
 		select {
@@ -165,7 +167,7 @@ func (c *control) receive(ctx context.Context, r *Robot) {
 	<-ctx.Done()
 }
 
-// ping sends pings to keep the connection alive.
+// ping sends pings at an interval to keep the connection alive, until ctx ends or a write fails.
 func (c *control) ping(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -192,8 +194,8 @@ func (r *Robot) disconnectMQTT() {
 	r.control, r.unhandled = nil, nil
 }
 
-// connectionLost handles the loss of the connection to the MQTT server. Like the firmware it
-// schedules a new connection in a minute.
+// connectionLost handles the loss of the connection to the MQTT server, or a failed attempt to connect.
+// Like the firmware it schedules the next attempt in a minute.
 func (r *Robot) connectionLost(now time.Time, cause error) {
 	r.disconnectMQTT()
 	r.reconnectAt = now.Add(reconnectAfter)
@@ -209,7 +211,7 @@ type mqttChannel struct {
 	datagrams chan xiaozhi.Datagram
 	closed    chan struct{}
 	once      sync.Once
-	bye       func() []byte // returns the robot's goodbye; nil once the server has closed the channel
+	bye       func() []byte // returns the robot's goodbye; nil if Drop must send none
 	lost      bool          // the control connection has been lost
 	frame     []byte        // buffer of Receive
 }
@@ -236,7 +238,7 @@ func (c *mqttChannel) Receive() (isText bool, data []byte, err error) {
 	}
 }
 
-// SendBinary sends a frame of sound as a datagram.
+// SendBinary sends a frame of sound as a datagram. Before the server's hello it drops the frame.
 func (c *mqttChannel) SendBinary(frame []byte) error {
 	audio, err := xiaozhi.Framing2.Parse(frame)
 	if err != nil || c.sound == nil {
@@ -246,7 +248,7 @@ func (c *mqttChannel) SendBinary(frame []byte) error {
 	return nil
 }
 
-// Drop closes the channel. The control connection stays open.
+// Drop sends the robot's goodbye, if any, and closes the channel. The control connection stays open.
 func (c *mqttChannel) Drop() {
 	c.once.Do(func() {
 		if c.bye != nil {

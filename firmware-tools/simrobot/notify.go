@@ -19,7 +19,8 @@ import (
 	"perch/voice"
 )
 
-// notification is a notification being played (see docs/notify.md of the firmware).
+// notification is a notification being played: a sound with subtitles that an idle robot downloads
+// (see docs/notify.md of the firmware).
 type notification struct {
 	packets   chan notificationPacket
 	cancel    context.CancelFunc // stops the download; nil while no notification is played
@@ -42,12 +43,12 @@ type notificationPacket struct {
 // popupDuration is the duration of the popup sound before every notification.
 const popupDuration = 480 * time.Millisecond
 
-// maxOggPacket is the maximum size of an Ogg packet in bytes: the size of the firmware's
+// maxOggPacket is the maximum size of an Ogg packet in bytes, which is the size of the firmware's
 // buffer.
 const maxOggPacket = 2 << 10
 
-// startNotification starts to download a notification. Only firmware 2.5 and later supports
-// notifications, and only while the robot is idle.
+// startNotification starts to download a notification. Only firmware 2.5 supports notifications, and
+// it ignores them unless the robot is idle.
 func (s *session) startNotification(now time.Time, o object) {
 	url, ok := o.text("audio_url")
 	n := &s.notification
@@ -131,7 +132,8 @@ func fetchNotification(ctx context.Context, transport http.RoundTripper, url str
 }
 
 // notificationInput returns the Go channel to receive packets from. It returns nil if no packet may be
-// received now: no notification is played, its popup sound is not over, or the player's queue is full.
+// received now, because no notification is played, its popup sound is not over, all its packets have
+// been received, or the player's queue is full.
 func (s *session) notificationInput() <-chan notificationPacket {
 	if n := &s.notification; n.cancel == nil || n.ended || len(s.play.queue) >= s.play.size || time.Now().Before(n.popupEnd) {
 		return nil

@@ -18,7 +18,8 @@ type Observation interface {
 	Line() Line
 }
 
-// Line is a line of a log: the actor ("robot" or "perch"), the action, and details.
+// Line is a line of a log. Who is the actor ("robot" or "perch"), Does is the action, and Words are
+// details.
 type Line struct{ Who, Does, Words string }
 
 // CheckedIn reports a successful check-in.
@@ -31,11 +32,12 @@ type CheckedIn struct {
 // channel is open.
 type Connected struct{ Endpoint string }
 
-// Disconnected reports that the connection to the MQTT server was lost.
+// Disconnected reports that the connection to the MQTT server was lost, or could not be opened while
+// the robot was idle.
 type Disconnected struct{ Why string }
 
-// AwaitsAdoption reports that the robot's owner has not adopted it yet, and that it shows a
-// code.
+// AwaitsAdoption reports that the robot's owner has not adopted the robot yet, and that the robot shows
+// Code and Message.
 type AwaitsAdoption struct{ Code, Message string }
 
 // Upgraded reports that a firmware image was installed and booted, but is not confirmed yet.
@@ -80,7 +82,8 @@ type Called struct {
 // VolumeChanged reports the new volume, 0 to 100.
 type VolumeChanged struct{ Volume int }
 
-// HeadMoved reports the new direction of the head in degrees, and the speed of the movement.
+// HeadMoved reports the new direction of the head in degrees, and the speed of the movement, which is
+// the argument speed of the tool.
 type HeadMoved struct{ Yaw, Pitch, Speed int }
 
 // Woken reports a wake word, or another phrase that the firmware reports as a wake word.
@@ -108,11 +111,11 @@ type Sensed struct{ Event xiaozhi.Event }
 // Transcript reports the server's transcript of a sentence.
 type Transcript struct{ Text string }
 
-// EmotionShown reports an emotion from the server, and the face with which this firmware
-// shows it.
+// EmotionShown reports an emotion and an emoji from the server, and the emotion that this firmware
+// shows for them.
 type EmotionShown struct{ Emotion, Emoji, Face string }
 
-// SentenceShown reports a sentence that the robot shows while it speaks.
+// SentenceShown reports a sentence of an answer, or a subtitle of a notification, that the robot shows.
 type SentenceShown struct {
 	Text string
 	At   time.Duration // position in the sound, for a subtitle of a notification; otherwise 0
@@ -134,7 +137,8 @@ type NotificationOver struct{}
 // Alerted reports an alert that the robot shows.
 type Alerted struct{ Status, Message, Emotion string }
 
-// Stopped reports that the robot has stopped speaking, and how many packets were cut off.
+// Stopped reports that the robot has stopped speaking. Cut is the number of packets that were still
+// queued and were dropped.
 type Stopped struct{ Cut int }
 
 // MessageIgnored reports a message that the firmware only logs.
@@ -143,15 +147,16 @@ type MessageIgnored struct{ Why string }
 // TurnEnded reports that a turn is over.
 type TurnEnded struct{ Turn Turn }
 
-// HungUp reports the end of a channel.
+// HungUp reports the end of a channel. With Options.Forever it also reports that a channel could not be
+// opened.
 type HungUp struct {
-	ByServer bool
+	ByServer bool // the server closed the channel, or the connection broke
 	Why      string
 }
 
 // The methods below implement Observation.
 
-func (CheckedIn) Line() Line { return Line{} } // a log describes a check-in in several lines
+func (CheckedIn) Line() Line { return Line{} } // a check-in needs more than one line, which the caller formats
 func (Notified) Line() Line  { return Line{} }
 func (h NotificationHeard) Line() Line {
 	return Line{"perch", "notifies", "after " + h.After.Round(time.Millisecond).String()}

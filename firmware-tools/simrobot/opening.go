@@ -8,8 +8,8 @@ import (
 )
 
 // opening is a command that opens a channel. On the open channel the robot sends the command's
-// events, and then listens, unless the command is doSense. Returned as an error, an opening ends
-// the current channel and opens the next one at once.
+// events, and then listens, unless the command is doSense. If a method of a session returns an
+// *opening as its error, the current channel ends, and Talk opens the next channel at once.
 type opening struct {
 	command
 
@@ -21,8 +21,8 @@ type opening struct {
 // Error implements error.
 func (*opening) Error() string { return "the robot opens a new channel" }
 
-// usualOpening returns the command that opens the first channel of the conversation, and each channel in
-// which the conversation goes on: a wake word, an event or a tap, depending on the options.
+// usualOpening returns the command that opens the first channel of the conversation, and each channel
+// in which the conversation continues: a wake word, events or a tap, depending on the options.
 func (r *Robot) usualOpening() opening {
 	c := command{do: doTap, events: r.o.Events}
 	switch {
@@ -51,8 +51,8 @@ func (s *session) hello() []byte {
 	return fmt.Appendf(nil, `{"type":"hello","version":%d,"features":{%s},%s"transport":"websocket",`+audio, s.framing, features, font)
 }
 
-// channelOpened handles a channel that has opened: it sends the events of the command that opened
-// the channel, and then listens, unless that command is doSense.
+// channelOpened handles the server's hello, after which the channel is open. It sends the events of the
+// command that opened the channel, and then listens, unless that command is doSense.
 func (s *session) channelOpened(now time.Time) error {
 	s.enterState(Idle)
 	s.lastText = now
@@ -81,7 +81,8 @@ func (s *session) channelOpened(now time.Time) error {
 	return nil
 }
 
-// firstEvents returns the events that the robot sends first on an open channel.
+// firstEvents returns the events that the robot sends first on an open channel: those of the command
+// that opened the channel and, with dotty's firmware, state_changed and wake_word_detected.
 func (s *session) firstEvents() []xiaozhi.Event {
 	if !s.r.firmware.events {
 		return s.opening.events
@@ -106,7 +107,7 @@ func (s *session) sendEvents(now time.Time, events []xiaozhi.Event) error {
 	return nil
 }
 
-// wakeUp sends the two seconds of sound before the detection of a wake word, reports the wake
+// wakeUp sends the two seconds of sound before the detection of a wake word, tells the server the wake
 // word, and listens.
 func (s *session) wakeUp(now time.Time, phrase string) error {
 	s.r.o.Observe(Woken{Phrase: phrase})

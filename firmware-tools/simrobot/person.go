@@ -25,7 +25,7 @@ type person struct {
 	before    Stats     // the robot's counters at the start of the turn
 
 	firstPacket       time.Time // arrival of the answer's first packet
-	interruptionTried bool      // the time to interrupt the answer has passed
+	interruptionTried bool      // the planned interruption of the answer was carried out, or came after the answer
 	overlap           bool      // the robot is still playing the answer to the previous sentence
 	interruptedAt     time.Time // time of an interruption; zero once the server has responded with tts stop
 	interruptedTurn   int       // index of the interrupted turn in Stats.Turns
@@ -35,9 +35,9 @@ type person struct {
 type activity int
 
 const (
-	resting activity = iota
-	speaking
-	waiting
+	resting  activity = iota // between two turns
+	speaking                 // saying a sentence
+	waiting                  // waiting for the answer, or for the end of the answer
 )
 
 // isDone reports whether all sentences were said and answered.
@@ -75,7 +75,7 @@ func (s *session) advancePerson(now time.Time) error {
 }
 
 // maybeSpeak starts the next sentence once the robot has been listening (or idle, in manual
-// mode) for the duration of a breath.
+// mode) for the duration breath.
 func (s *session) maybeSpeak(now time.Time) error {
 	p := &s.r.person
 	isReady := s.state == Listening && s.mic.isOpen() && s.mode != xiaozhi.Manual || s.state == Idle && s.r.o.Mode == xiaozhi.Manual
@@ -89,12 +89,13 @@ func (s *session) maybeSpeak(now time.Time) error {
 	case now.Before(p.speakAt):
 		return nil
 	case s.stale && s.state == Idle:
-		return s.pressButton(now) // opens a new channel, where the person tries again
+		return s.pressButton(now) // returns an *opening; the person says the sentence in the new channel
 	}
 	return s.startSentence(now)
 }
 
-// startSentence starts the next sentence. In manual mode it first presses the button.
+// startSentence starts the next sentence and its turn. In manual mode the person first presses the
+// button.
 func (s *session) startSentence(now time.Time) error {
 	p := &s.r.person
 	sentence := p.sentences[p.next]
@@ -109,9 +110,9 @@ func (s *session) startSentence(now time.Time) error {
 	return nil
 }
 
-// robotInterrupted handles a robot that starts to speak while the person is speaking: the
-// person stops. If the server has sent a transcript, the robot's speech is the answer. Otherwise
-// the person repeats the sentence later.
+// robotInterrupted is called when the robot starts to speak. If the person is speaking, the person
+// stops. If the server has already sent a transcript of the sentence, the robot's speech is the
+// answer. Otherwise the person repeats the sentence later.
 func (s *session) robotInterrupted(now time.Time) {
 	p := &s.r.person
 	if p.doing != speaking {
@@ -137,7 +138,7 @@ func (s *session) recordAnswerPacket(now time.Time) {
 	p.turn.Packets++
 }
 
-// endTurn ends the current turn.
+// endTurn ends the current turn and adds it to Stats.Turns.
 func (s *session) endTurn(now time.Time) {
 	p, t := &s.r.person, &s.r.person.turn
 	t.Answered = t.Packets > 0

@@ -111,8 +111,8 @@ func (p *player) decode() {
 	}
 }
 
-// reset drops the queue and the decoded frames, but not the frame being played. It returns the
-// number of dropped packets.
+// reset drops the queue, the decoded frames and the timestamps of played packets, but not the frame
+// being played. It returns the number of dropped packets.
 func (p *player) reset() int {
 	n := len(p.queue) + len(p.decoded)
 	if p.out.stamps != nil {
@@ -128,7 +128,7 @@ func (p *player) isDrained() bool { return len(p.queue) == 0 && len(p.decoded) =
 // isSilent reports whether the last frame has been played to its end.
 func (p *player) isSilent() bool { return p.isDrained() && !p.playing }
 
-// finish plays everything that is left, without waiting.
+// finish plays the queue to its end, without waiting.
 func (p *player) finish() {
 	for !p.isSilent() {
 		p.advance(p.until)

@@ -55,8 +55,8 @@ func (s *session) sendError(now time.Time, id int, message string) error {
 	return s.sendResponse(now, id, `"error":{"message":"`+message+`"}`)
 }
 
-// handleInitialize handles initialize. The only parameters that it uses are the URL and the token
-// for photos.
+// handleInitialize handles initialize. It uses only the URL and the token for photos, and ignores all
+// other parameters.
 func (s *session) handleInitialize(now time.Time, id int, params object) error {
 	vision := parseObject(parseObject(params.lookup("capabilities")).lookup("vision"))
 	if url, ok := vision.text("url"); ok {
@@ -84,8 +84,9 @@ func (s *session) handleList(now time.Time, id int, params object) error {
 const pageSize = 8000
 
 // toolPage returns a page of the list of tools as JSON, like the firmware's
-// McpServer::GetToolsList: a page ends before it exceeds pageSize, the cursor is the name of the
-// first tool on the page, and an unknown cursor fails with a misleading message.
+// McpServer::GetToolsList. A page ends before it exceeds pageSize. cursor is the name of the first tool
+// on the page, or empty for the first page. The error for an unknown cursor has the firmware's
+// misleading message.
 func toolPage(tools []tool, cursor string, withUserTools bool) (string, Listed, error) {
 	var b strings.Builder
 	b.WriteString(`{"tools":[`)
@@ -119,7 +120,7 @@ func toolPage(tools []tool, cursor string, withUserTools bool) (string, Listed, 
 }
 
 // handleCall handles tools/call. It also runs tools with userOnly, which tools/list lists only if
-// withUserTools is true.
+// withUserTools is true. A slow tool runs on another goroutine, which sends the result to s.tools.
 func (s *session) handleCall(now time.Time, id int, params object) error {
 	name, isString := params.text("name")
 	rawArguments := params.lookup("arguments")
@@ -161,7 +162,7 @@ type toolResult struct {
 	err    error
 }
 
-// toolReturned sends the result of a tool that has returned, and passes it to the observer.
+// toolReturned sends the result of a tool that has returned, and passes it to Options.Observe.
 func (s *session) toolReturned(now time.Time, r toolResult) error {
 	s.busy = false
 	if r.err != nil {
@@ -172,7 +173,7 @@ func (s *session) toolReturned(now time.Time, r toolResult) error {
 	return s.sendResult(now, r.id, `{"content":[{"type":"text","text":`+quote(r.text)+`}],"isError":false}`)
 }
 
-// toolFailed sends the error of a tool, and passes it to the observer.
+// toolFailed sends the error of a tool, and passes it to Options.Observe.
 func (s *session) toolFailed(now time.Time, r toolResult, message string) error {
 	r.called.Err = message
 	s.r.o.Observe(r.called)

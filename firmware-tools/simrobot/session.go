@@ -16,8 +16,8 @@ import (
 // do not wait.
 const mainLoopLag = 5 * time.Millisecond
 
-// session is the state of the robot during one channel. With MQTT the robot also has a session,
-// without an open channel, while it is idle. The goroutine that runs the robot owns the session.
+// session is the state of the robot during one channel. With MQTT the robot also has a session
+// while it is idle and no channel is open. The goroutine that runs the robot owns the session.
 type session struct {
 	r         *Robot
 	opening   opening // the command that opened the channel
@@ -52,7 +52,7 @@ type speech struct {
 	draining     bool     // the robot listens again once its queue is empty
 	bargedIn     bool     // the person interrupted what the robot is saying or has said last
 	stoppedEarly bool     // the robot stopped speaking before the server's tts stop
-	cut          int      // packets lost at the latest tts stop
+	cut          int      // queued packets that were dropped at the latest tts stop
 	gaps         gapMeter // measures the gaps between the packets of the current speech
 }
 
@@ -171,7 +171,8 @@ func (s *session) saveUnhandled(cause error) {
 	}
 }
 
-// greet sends hello, waits for the server's hello, and starts the conversation.
+// greet sends hello, waits for the server's hello, and starts the conversation. After helloTimeout it
+// returns an openError with ErrHello.
 func (s *session) greet(ctx context.Context) error {
 	start := time.Now()
 	if err := s.sendText(start, s.hello()); err != nil {
@@ -270,7 +271,7 @@ func (s *session) handleDueTexts(now time.Time) error {
 // isStuck reports whether the main loop is blocked.
 func (s *session) isStuck() bool { return s.busy || s.draining && s.r.firmware.blocks }
 
-// checkEnd returns an error if the robot reboots or hangs up now.
+// checkEnd returns errRebooted if the robot reboots now, and errAllAnswered if it hangs up now.
 func (s *session) checkEnd(now time.Time) error {
 	switch p := &s.r.person; {
 	case !s.rebootAt.IsZero() && !now.Before(s.rebootAt):
@@ -293,7 +294,7 @@ func (s *session) nextDeadline() time.Time {
 }
 
 // earliest returns the earliest of the given times and of the timers that also run while no
-// channel is open. It ignores zero times.
+// channel is open. It ignores zero times, and returns a time within the next hour.
 func (s *session) earliest(times ...time.Time) time.Time {
 	due := time.Now().Add(time.Hour)
 	if !s.isStuck() && len(s.inbox) > 0 {

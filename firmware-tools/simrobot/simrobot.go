@@ -1,12 +1,12 @@
-// Package simrobot simulates a Stack-chan robot with the Xiaozhi firmware, including the
-// firmware's faults: the robot checks in at its OTA URL, opens its WebSocket only for a conversation,
-// plays sound only in its Speaking state, drops packets while its queue is full, and is an MCP
-// server with the tools of the real firmware. A message that would crash or hang a real robot
-// ends the simulation with a [Crash].
+// Package simrobot simulates a Stack-chan robot with the Xiaozhi firmware, including faults of the
+// firmware. The command perch-tools robot and the tests of the appliance use it. The robot checks in
+// at its OTA URL, opens a channel only for a conversation, plays answers only in its Speaking state,
+// drops packets while its queue is full, and is an MCP server with the tools of the real firmware. A
+// message that would crash or hang a real robot ends the simulation with a [Crash].
 //
 // A turn is a sentence that the simulated person says, and the answer to it. A channel is the
-// connection for a conversation: a WebSocket, or MQTT with UDP. The bootstrap is the response to a
-// check-in. Dotty is a fork of the firmware.
+// connection for a conversation: a WebSocket, or MQTT with UDP. A check-in is the HTTP request that a
+// robot sends when it starts, and the bootstrap is the response. Dotty is a fork of the firmware.
 //
 // The goroutine that calls [Robot.Talk] owns the conversation. Other goroutines receive messages,
 // send MQTT pings, download notifications and run slow tools. All times come from package time,
@@ -80,7 +80,7 @@ type Options struct {
 	Crashes  bool // installed firmware crashes before its check-in
 
 	Network     *Network       // conditions for audio datagrams, with MQTT; nil for a perfect network
-	Authorities *x509.CertPool // authorities that the robot trusts for MQTT, always with TLS; nil for the system's authorities
+	Authorities *x509.CertPool // authorities that the robot trusts for MQTT, which then always uses TLS; nil for the system's authorities
 
 	AnswerWithin time.Duration               // maximum wait for an answer after the end of a sentence; 0 for 30 s
 	Record       bool                        // record what the speaker plays, for the method Sound
@@ -90,7 +90,7 @@ type Options struct {
 	Transcript   io.Writer                   // receives every frame as a line of JSON, with secrets blanked; may be nil
 	Observe      func(Observation)           // receives every observation; must not block; may be nil
 
-	dial func(ctx context.Context, url string, h http.Header) (channel, error)
+	dial func(ctx context.Context, url string, h http.Header) (channel, error) // opens a WebSocket; nil for the function dial
 }
 
 // Robot is a simulated robot. Only Tap, WakeWord, PressButton, Release, SendEvent and StopReading may
@@ -101,7 +101,7 @@ type Robot struct {
 	firmware   firmware
 	flash      *flash
 	http       *http.Client
-	imageURL   string // image to install at the next boot, set by the upgrade tool; or empty
+	imageURL   string // image to install at the next boot, set by the upgrade tool; empty for none
 	installs   int    // images installed since the last bootstrap that offered no image
 	body       body
 	tools      []tool
@@ -111,7 +111,7 @@ type Robot struct {
 	audio      xiaozhi.AudioParams // sample rate and frame duration in the last server hello; the next channel begins with these
 	commands   chan command
 	notReading atomic.Bool // the robot no longer reads its socket
-	wakeOff    bool        // the wake word detector is off until the next change of state
+	wakeOff    bool        // the wake word detector is off until the robot speaks, stops listening or reboots
 
 	byMQTT      bool      // the transport is MQTT, selected by the last bootstrap
 	control     *control  // nil while disconnected from the MQTT server
@@ -120,7 +120,8 @@ type Robot struct {
 	reconnectAt time.Time // time of the next attempt to connect to the MQTT server
 }
 
-// New checks the options and returns a robot that is switched off. Run switches it on.
+// New checks the options and returns a robot that is switched off. Run switches it on. New reads
+// Options.FlashFile, and creates the file if necessary.
 func New(o Options) (*Robot, error) {
 	id, err := device.ParseID(o.MAC)
 	if err != nil {

@@ -29,7 +29,7 @@ type sound struct {
 	randOut   *rand.Rand // decides what happens to sent datagrams
 	started   time.Time
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards the fields below, except for tasks
 	conn     net.Conn
 	closed   bool
 	accepted uint32     // sequence number of the latest accepted datagram
@@ -49,7 +49,7 @@ func openSound(udp xiaozhi.UDP, n *Network, datagrams chan<- xiaozhi.Datagram) (
 	return s, s.bind()
 }
 
-// bind opens a new local port and closes the previous one, if any.
+// bind opens a socket with a new local port and closes the previous socket, if any.
 func (s *sound) bind() error {
 	conn, err := net.Dial("udp", s.server)
 	if err != nil {
@@ -66,13 +66,14 @@ func (s *sound) bind() error {
 	return nil
 }
 
-// receive receives datagrams until the port is closed.
+// receive receives datagrams until conn is closed. It applies the delays and losses of the simulated
+// network.
 func (s *sound) receive(conn net.Conn) {
 	buffer := make([]byte, xiaozhi.MaxDatagram+1)
 	for {
 		n, err := conn.Read(buffer)
 		if err != nil {
-			return // the port was closed by close or bind
+			return // close or bind has closed conn
 		}
 		datagram := append([]byte(nil), buffer[:n]...)
 		s.mu.Lock()
@@ -84,8 +85,8 @@ func (s *sound) receive(conn net.Conn) {
 	}
 }
 
-// handleDatagram decrypts a datagram and passes it on. Like the firmware it drops a datagram whose
-// sequence number is not higher than the latest accepted number.
+// handleDatagram decrypts a datagram and sends it to s.datagrams. Like the firmware it drops a datagram
+// whose sequence number is not higher than the latest accepted number.
 func (s *sound) handleDatagram(datagram []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +102,8 @@ func (s *sound) handleDatagram(datagram []byte) {
 	}
 }
 
-// send encrypts a packet and sends it as a datagram.
+// send encrypts a packet and sends it as a datagram, subject to the simulated network. It changes the
+// port once Network.Rebind has passed.
 func (s *sound) send(a xiaozhi.Audio) {
 	if after := s.network.Rebind; after > 0 && time.Since(s.started) > after {
 		s.network.Rebind = 0
@@ -150,7 +152,7 @@ func (s *sound) callAfter(delay time.Duration, f func()) {
 	})
 }
 
-// close closes the port and waits for all goroutines.
+// close closes the socket and waits for all goroutines.
 func (s *sound) close() {
 	s.mu.Lock()
 	s.closed = true

@@ -14,8 +14,8 @@ import (
 )
 
 // Speak synthesizes a text with the program flite and returns 16 kHz PCM. voice is a voice of
-// flite; empty means slt. Tests with flite are fair, because none of the appliance's speech
-// recognizers was tuned to the voices of flite.
+// flite; empty means slt. Tests use flite because none of the appliance's speech recognizers was tuned
+// to its voices.
 func Speak(ctx context.Context, text, voice string) ([]int16, error) {
 	dir, err := os.MkdirTemp("", "simrobot")
 	if err != nil {

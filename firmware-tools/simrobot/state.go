@@ -21,7 +21,7 @@ const (
 func (s *session) enterState(state State) {
 	if s.state != state {
 		if state == Idle && s.state != Connecting || state == Speaking {
-			s.r.wakeOff = false // the firmware switches the detector on in these transitions
+			s.r.wakeOff = false // the firmware switches the wake word detector on in these transitions
 		}
 		s.state = state
 		s.r.person.overlap = s.r.person.overlap && state == Speaking
@@ -29,8 +29,8 @@ func (s *session) enterState(state State) {
 	}
 }
 
-// listen enters the Listening state and opens the microphone, unless it is already open, as in
-// realtime mode. In auto mode newer firmware first plays the queue to its end.
+// listen enters the Listening state and opens the microphone, unless the microphone is already open,
+// as in realtime mode. In auto mode all firmware but 2.1 first plays the queue to its end.
 func (s *session) listen(now time.Time) error {
 	s.enterState(Listening)
 	if s.mic.isOpen() {

@@ -34,8 +34,8 @@ type Stats struct {
 
 // Downlink counts the packets that a robot received.
 type Downlink struct {
-	Received int // all packets
-	Played   int
+	Received int // all packets except those of notifications
+	Played   int // packets that were played, including those of notifications
 	Dropped  int // packets that arrived while the queue was full
 	Ignored  int // packets that arrived outside the Speaking state
 	Cut      int // packets that were queued when the queue was emptied
@@ -50,12 +50,12 @@ type Turn struct {
 	FirstAudio time.Duration // from the end of the sentence (manual mode: from the release of the button) to the answer's first packet
 	Length     time.Duration // from the first packet to the end of the answer
 	Packets    int           // packets of the answer
-	Underruns  int
-	Dropped    int
-	Answered   bool // the answer had sound
+	Underruns  int           // times the speaker ran out of sound during the turn
+	Dropped    int           // packets that arrived during the turn while the queue was full
+	Answered   bool          // the answer had sound
 
 	Interrupted bool          // a tap, a wake word, the button or the next sentence interrupted the answer
-	QuietAfter  time.Duration // from the interruption to the server's tts stop; 0 if there was no interruption
+	QuietAfter  time.Duration // from the interruption to the server's tts stop; 0 without an interruption or a tts stop
 }
 
 // Quantile returns the q-quantile (0 to 1) of d by nearest rank, or 0 for an empty d.
@@ -75,7 +75,8 @@ type gapMeter struct {
 }
 
 // gap returns the time since the previous packet. ok is false for the first packet and during
-// the server's initial burst.
+// the server's initial burst, which ends with the first gap of at least half a frame. frame is the
+// duration of a packet.
 func (m *gapMeter) gap(now time.Time, frame time.Duration) (gap time.Duration, ok bool) {
 	last := m.last
 	m.last = now

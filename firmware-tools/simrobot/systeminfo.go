@@ -14,7 +14,7 @@ const language = "en-US"
 // The Wi-Fi network and the IP address that the simulated robot reports.
 const (
 	ssid    = "simulated"
-	address = "192.0.2.1" // RFC 5737
+	address = "192.0.2.1" // reserved for documentation (RFC 5737)
 )
 
 // systemInfo returns the body of a check-in, with keys in the order of the firmware's

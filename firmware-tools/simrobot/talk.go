@@ -14,10 +14,10 @@ var (
 	errRebooted    = errors.New("the robot reboots")
 )
 
-// Talk opens a channel by a tap, a wake word or an event, says the sentences (each after the answer
-// to the previous one), and hangs up. If the server hangs up before the last answer, Talk opens
-// a new channel. With Options.Stay it returns when the server hangs up after the last
-// sentence, or when ctx ends. With Options.Forever it returns only when ctx ends.
+// Talk opens a channel by a tap, a wake word or an event, says the sentences (usually each after the
+// answer to the previous one), and hangs up. If the server hangs up before the last answer, Talk opens
+// a new channel. With Options.Stay it returns when the server hangs up after the last sentence, or when
+// ctx ends. With Options.Forever it returns when ctx ends or the conversation fails.
 func (r *Robot) Talk(ctx context.Context) error {
 	defer r.disconnectMQTT()
 	op := r.usualOpening()
@@ -44,9 +44,9 @@ func (r *Robot) Talk(ctx context.Context) error {
 	}
 }
 
-// nextOpening waits until the next channel is to be opened, and returns the command for it.
-// With reopen the conversation goes on after a second, or after a reboot. Otherwise the robot
-// is idle until a command arrives.
+// nextOpening waits until the next channel is to be opened, and returns the command that opens it.
+// If reopen is true, the conversation continues after a second, or after the reboot if rebooted is
+// true. Otherwise the robot is idle until a command arrives.
 func (r *Robot) nextOpening(ctx context.Context, reopen, rebooted bool) (opening, error) {
 	var err error
 	switch {
@@ -63,8 +63,8 @@ func (r *Robot) nextOpening(ctx context.Context, reopen, rebooted bool) (opening
 }
 
 // channelClosed handles the end of a channel, for the reason end. firstSentence is the index of
-// the first sentence that was due in the channel. reopen reports whether the conversation goes
-// on in another channel; err is set if the conversation has failed.
+// the first sentence that was due in the channel. reopen reports whether the conversation continues in
+// another channel. err is not nil if the conversation has failed.
 func (r *Robot) channelClosed(ctx context.Context, end error, firstSentence int) (reopen bool, err error) {
 	closed, isClosed := errors.AsType[*closedError](end)
 	_, notOpened := errors.AsType[*openError](end)

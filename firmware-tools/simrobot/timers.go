@@ -4,7 +4,8 @@ import "time"
 
 const (
 	// staleAfter is the time without a message after which the firmware treats an open channel
-	// as closed: more than 120 whole seconds. Pings do not count as messages.
+	// as closed. The firmware counts whole seconds, and requires more than 120 of them. Pings do not
+	// count as messages.
 	staleAfter = 121 * time.Second
 	// checkInterval is the time between checks for a stale channel in dotty's firmware.
 	checkInterval = 30 * time.Second
@@ -18,7 +19,8 @@ func (s *session) staleAt() time.Time {
 	return s.lastIn.Add(staleAfter)
 }
 
-// runTimers handles the timers that are due.
+// runTimers handles the timers that are due. It returns an *opening if dotty's firmware replaces a
+// stale channel.
 func (s *session) runTimers(now time.Time) error {
 	s.r.ringReminders(now)
 	if !s.stale && !now.Before(s.staleAt()) {

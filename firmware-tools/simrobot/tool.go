@@ -20,8 +20,8 @@ type tool struct {
 	userOnly          bool // the tool is for the user, not for models: the server must ask explicitly to have it listed
 
 	run func(s *session, now time.Time, v values) (string, error)
-	// slow runs a tool that takes time. As in the firmware this blocks the main loop, but not
-	// the sound.
+	// slow runs a tool that takes time, on another goroutine. As in the firmware the tool blocks the
+	// main loop, but not the sound.
 	slow func(ctx context.Context, r *Robot, v values) (string, error)
 }
 
@@ -141,7 +141,8 @@ func (v values) text(name string) string {
 	return s
 }
 
-// forkTool returns a simulated tool of a firmware fork. A call of the tool always returns true.
+// forkTool returns a simulated tool of Options.MoreTools. A call with valid arguments always returns
+// true. An optional argument without a default gets the default false, 0 or "".
 func forkTool(d device.Tool) tool {
 	t := tool{name: d.Name, description: d.Description, run: acceptCall}
 	for name, a := range d.Schema.Properties {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// secret matches the secrets in a text message, even if the message is not valid JSON.
+// secret matches each token, authorization and password with its value in a text message, even if the
+// message is not valid JSON.
 var secret = regexp.MustCompile(`(?i)("(?:token|authorization|password)"\s*:\s*")(?:[^"\\]|\\.)*"`)
 
 // line is a line of a transcript: one frame.
@@ -18,8 +19,8 @@ type line struct {
 	Bytes *int            `json:"bytes,omitempty"` // size of a binary frame
 }
 
-// record writes a frame to the transcript. It ignores errors, which must not end the
-// conversation.
+// record writes a frame to the transcript, with secrets replaced by "…". It ignores errors, so that they
+// do not end the conversation.
 func (r *Robot) record(at time.Time, from string, isText bool, data []byte) {
 	if r.o.Transcript == nil {
 		return

@@ -16,8 +16,8 @@ import (
 const (
 	slotSize        = 0x4f0000         // size of a partition for an application, in bytes
 	assetsSize      = 4 << 20          // size of the partition for assets, in bytes
-	chipRevision    = 2                // revision 0.2 of the chip
-	downloadTimeout = 10 * time.Minute // the firmware itself only limits each read
+	chipRevision    = 2                // revision 0.2 of the chip: major * 100 + minor
+	downloadTimeout = 10 * time.Minute // bounds a download; the firmware only bounds each read
 
 	// maxInstalls bounds the images that a robot installs in a row. A loop of installations
 	// would wear out the flash of a real robot.
@@ -44,7 +44,8 @@ func (r *Robot) rollBack() {
 }
 
 // install downloads an image and boots it. rebooted is false if the image could not be
-// installed.
+// installed, which is an error only if ctx has ended. The error is a Crash after maxInstalls images in
+// a row.
 func (r *Robot) install(ctx context.Context, url string) (rebooted bool, err error) {
 	if r.installs++; r.installs > maxInstalls {
 		return false, crash("the robot installs an image at every boot, without end")
@@ -82,7 +83,7 @@ func (r *Robot) download(ctx context.Context, url string) (espimage.Image, error
 	return image, image.Fits(espimage.Target{Chip: chip, Revision: chipRevision, Slot: slotSize})
 }
 
-// httpGet sends a GET request. timeout includes reading the whole body.
+// httpGet sends a GET request without a User-Agent. timeout includes reading the whole body.
 func (r *Robot) httpGet(ctx context.Context, url string, timeout time.Duration) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -95,7 +96,8 @@ func (r *Robot) httpGet(ctx context.Context, url string, timeout time.Duration) 
 	return client.Do(request)
 }
 
-// fetch downloads a file for a partition. partitionSize is in bytes.
+// fetch downloads a file for a partition. It returns an error if the response has no Content-Length,
+// or if the file has more than partitionSize bytes.
 func (r *Robot) fetch(ctx context.Context, url string, partitionSize int64) ([]byte, error) {
 	response, err := r.httpGet(ctx, url, downloadTimeout)
 	if err != nil {
@@ -117,8 +119,8 @@ func (r *Robot) fetch(ctx context.Context, url string, partitionSize int64) ([]b
 	return data, nil
 }
 
-// fetchAssets downloads the assets from the stored URL. Like the firmware it first removes the
-// URL, so that it tries only once.
+// fetchAssets downloads the assets from the URL in the flash. Like the firmware it first removes the
+// URL, so that it tries only once. A failed download is an error only if ctx has ended.
 func (r *Robot) fetchAssets(ctx context.Context) error {
 	url := r.flash.AssetsURL
 	r.flash.AssetsURL = ""
