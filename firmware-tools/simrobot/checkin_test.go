@@ -20,7 +20,7 @@ import (
 
 const goodReply = `{"websocket":{"url":"ws://192.0.2.7:8003/xiaozhi/v1/","token":"t1","version":3}}`
 
-// checkIn has a robot check in with a server that answers reply.
+// checkIn makes a robot check in with a server whose response has the body reply.
 func checkIn(t *testing.T, r *Robot, reply string) (Bootstrap, error) {
 	t.Helper()
 	r.o.OTA = "http://192.0.2.7:8003/xiaozhi/ota/"
@@ -89,13 +89,13 @@ func TestBootstrapCrashes(t *testing.T) {
 		`{"websocket":{"url":"ws://h:1/","authorization_x":"1234"}}`:                        "", // 15 characters
 		`{"websocket":{"url":"ws://h:1/","authorization_xy":"1234"}}`:                       "15 characters of NVS",
 		`{"websocket":{"url":"ws://h:1/","a_very_long_number":1}}`:                          "15 characters of NVS",
-		`{"websocket":{"url":"ws://h:1/","a_very_long_boolean":true}}`:                      "", // skipped
+		`{"websocket":{"url":"ws://h:1/","a_very_long_boolean":true}}`:                      "", // booleans are not stored
 		`{"mqtt":{"a_very_long_string":"1234"}}`:                                            "under \"mqtt\"",
 		`{"websocket":{"url":"ws://h:1/","token":"` + long + `"}}`:                          "4000 bytes",
 		`{"websocket":{"url":"ws://h:1/"},"firmware":{"version":"v1.0","url":""}}`:          "std::stoi",
 		`{"websocket":{"url":"ws://h:1/"},"firmware":{"version":"1..2","url":""}}`:          "std::stoi",
 		`{"websocket":{"url":"ws://h:1/"},"firmware":{"version":"1.99999999999","url":""}}`: "std::stoi",
-		`{"websocket":{"url":"ws://h:1/"},"firmware":{"version":"latest"}}`:                 "", // without a url it is not compared
+		`{"websocket":{"url":"ws://h:1/"},"firmware":{"version":"latest"}}`:                 "", // without a url the version is not parsed
 		`{"websocket":{"url":"ws://h:1/"},"firmware":{"version":"1.0-rc1","url":""}}`:       "",
 		`{"websocket":{"url":"ws://h:1/"},"firmware":{"version":"","url":""}}`:              "",
 		`{"websocket":{"url":"ws://h/path:x"}}`:                                             "no port but a colon",
@@ -113,7 +113,7 @@ func TestBootstrapCrashes(t *testing.T) {
 
 func TestBootstrapTransport(t *testing.T) {
 	for reply, want := range map[string]error{
-		`{"mqtt":{"endpoint":"h"},"websocket":{"url":"ws://h:1/"}}`: nil, // and it uses MQTT
+		`{"mqtt":{"endpoint":"h"},"websocket":{"url":"ws://h:1/"}}`: nil, // the robot uses MQTT
 		`{"mqtt":{"keepalive":60}}`:                                 ErrMQTT,
 		`{"server_time":{"timestamp":1}}`:                           ErrMQTT,
 		`{"WebSocket":{"URL":"ws://h:1/"}}`:                         nil, // keys are compared without case
@@ -221,7 +221,7 @@ func TestActivation(t *testing.T) {
 		if err != nil || shown != "123456" || len(asked) != 6 || asked[1] != "/xiaozhi/ota/activate" || asked[5] != "/xiaozhi/ota/" {
 			t.Errorf("%v; shown %q, asked %q", err, shown, asked)
 		}
-		near(t, "adopted", time.Since(start), 16*time.Second) // 3 + 3 + 10
+		near(t, "adopted", time.Since(start), 16*time.Second) // 3 s after each status 202, and 10 s after the status 500
 	})
 }
 

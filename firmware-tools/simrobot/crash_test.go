@@ -72,9 +72,9 @@ func TestOptions(t *testing.T) {
 	for _, o := range []Options{
 		{}, {MAC: "no"}, {MAC: testMAC, Firmware: "3"}, {MAC: testMAC, Mode: "loud"}, {MAC: testMAC, Framing: 4}, {MAC: testMAC, AEC: "both"},
 		{MAC: testMAC, FlashFile: "/dev/null/x"},
-		{MAC: testMAC, Mode: xiaozhi.Realtime, Say: []Sentence{over}}, // over nothing
-		{MAC: testMAC, Say: []Sentence{second("one"), over}},          // in auto mode
-		{MAC: testMAC, Say: []Sentence{wake}},                         // without a wake word
+		{MAC: testMAC, Mode: xiaozhi.Realtime, Say: []Sentence{over}}, // the first sentence has no previous answer to interrupt
+		{MAC: testMAC, Say: []Sentence{second("one"), over}},          // Over is invalid in auto mode
+		{MAC: testMAC, Say: []Sentence{wake}},                         // WakeAfter requires Options.Wake
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%+v made a robot", o)

@@ -12,7 +12,7 @@ import (
 	"perch/voice"
 )
 
-// decibels is the power of pcm, relative to full scale.
+// decibels returns the power of pcm in dB, relative to full scale.
 func decibels(pcm []int16) float64 {
 	sum := 0.0
 	for _, v := range pcm {
@@ -81,7 +81,7 @@ func TestMicrophoneHearsEcho(t *testing.T) {
 			}
 			loud := 0
 			for _, f := range s.drain(t) {
-				if loudest(f.pcm) > 1000 { // 8000 at -10 dB is 2500
+				if loudest(f.pcm) > 1000 { // the echo of the tone has an amplitude of about 2500: 8000 at -10 dB
 					loud++
 				}
 			}
@@ -92,13 +92,13 @@ func TestMicrophoneHearsEcho(t *testing.T) {
 	}
 }
 
-// uplink is a packet of the microphone, decoded.
+// uplink is a decoded packet of the microphone.
 type uplink struct {
 	stamp uint32
 	pcm   []int16
 }
 
-// drain returns the new packets, in framing 2.
+// drain removes all queued messages of the robot, which must be packets in framing 2, and returns them.
 func (s *server) drain(t *testing.T) (all []uplink) {
 	t.Helper()
 	if s.decoder == nil {
@@ -111,7 +111,7 @@ func (s *server) drain(t *testing.T) (all []uplink) {
 	return all
 }
 
-// stamped sends a packet of sound in framing 2.
+// stamped sends a packet of sound with a timestamp, in framing 2.
 func (s *server) stamped(stamp uint32) {
 	s.to <- arrival{data: xiaozhi.Framing2.Append(nil, xiaozhi.Audio{Timestamp: stamp, Opus: tone})}
 }
@@ -126,7 +126,7 @@ func TestPacketsNameThePacketBeingPlayed(t *testing.T) {
 			}
 		}
 		s.speaks(0)
-		for n := range uint32(10) { // all at once: a queue, not what arrives last
+		for n := range uint32(10) { // all at once, so that the timestamps of arriving and of played packets differ
 			s.stamped(1000 + 60*n)
 		}
 		time.Sleep(time.Second)

@@ -12,7 +12,8 @@ import (
 	"perch/must"
 )
 
-// The second hello has none.
+// TestSoundParametersOutliveAChannel checks that the robot still uses the sound parameters of the first
+// server hello if the second one, in another channel, has none.
 func TestSoundParametersOutliveAChannel(t *testing.T) {
 	var rates []int
 	observe := on(func(w Welcomed) { rates = append(rates, w.Audio.SampleRate) })
@@ -95,7 +96,8 @@ func TestUserToolsAnswerUnlisted(t *testing.T) {
 	}
 }
 
-// Then the robot boots, and the person repeats the sentence.
+// TestUpgradeToolClosesTheChannel checks that a robot reboots after a call of the upgrade tool, and that
+// the person repeats the interrupted sentence in the next channel.
 func TestUpgradeToolClosesTheChannel(t *testing.T) {
 	channels, boots := 0, 0
 	stats, err := talk(t, Options{OTA: "http://192.0.2.7:8003/xiaozhi/ota/", Say: []Sentence{second("one")}}, func(s *server, r *Robot) {
@@ -111,7 +113,7 @@ func TestUpgradeToolClosesTheChannel(t *testing.T) {
 			s.quiet(1500 * time.Millisecond)
 			s.text(stt, ttsStart, sentence)
 			time.Sleep(60 * time.Millisecond)
-			s.to <- arrival{data: append([]byte{0, 0, byte(len(tone) >> 8), byte(len(tone))}, tone...)} // the bootstrap selected framing 3
+			s.to <- arrival{data: append([]byte{0, 0, byte(len(tone) >> 8), byte(len(tone))}, tone...)} // goodReply selects framing 3
 			s.text(ttsStop)
 		}
 		<-s.closed

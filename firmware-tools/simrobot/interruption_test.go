@@ -7,9 +7,9 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// long answers the sentence with up to n packets, 300 ms ahead as a server paces,
-// until the robot sends a text, or until stop has passed. It returns how many
-// packets it sent.
+// long answers a sentence: it sends five packets at once, as an appliance does, and then one packet
+// every 60 ms. It stops after n packets, or when until is closed or receives a value. It returns the
+// number of sent packets.
 func (s *server) long(n int, until <-chan time.Time) (sent int) {
 	s.t.Helper()
 	s.text(stt, ttsStart, sentence)
@@ -26,7 +26,7 @@ func (s *server) long(n int, until <-chan time.Time) (sent int) {
 	return sent
 }
 
-// counted checks that every packet was counted, and none was lost.
+// counted checks that every received packet was played, dropped because of an interruption, or late.
 func counted(t *testing.T, s Stats) {
 	t.Helper()
 	if sum := s.Played + s.CutByBargeIn + s.Late; sum != s.Received || s.Cut+s.Ignored+s.Dropped+s.Bad > 0 {
@@ -35,7 +35,8 @@ func counted(t *testing.T, s Stats) {
 	}
 }
 
-// The robot plays its queue to the end, as the firmware does.
+// TestSentenceOverTheAnswer checks an interruption by voice in realtime mode. Like the firmware the
+// robot plays its queue to the end.
 func TestSentenceOverTheAnswer(t *testing.T) {
 	two := second("two")
 	two.Over = time.Second
@@ -49,7 +50,7 @@ func TestSentenceOverTheAnswer(t *testing.T) {
 			began = time.Now().Add(60 * time.Millisecond)
 			s.long(100, time.After(1460*time.Millisecond))
 			s.text(ttsStop)
-			s.quiet(1000 * time.Millisecond) // and no listen start
+			s.quiet(1000 * time.Millisecond) // the robot sends no listen start
 			s.answer(5)
 			<-s.closed
 		})
@@ -69,7 +70,8 @@ func TestSentenceOverTheAnswer(t *testing.T) {
 	}
 }
 
-// Packets after the abort count as late, not as lost.
+// TestPressOverTheAnswer checks an interruption by the button in manual mode. Packets that arrive after
+// the robot's abort count as late.
 func TestPressOverTheAnswer(t *testing.T) {
 	two := second("two")
 	two.Over = time.Second
@@ -97,7 +99,7 @@ func TestTapOrWakeWordInterruptsTheAnswer(t *testing.T) {
 		tap, wake time.Duration
 		firmware  string
 		abort     string
-		listens   bool // before tts stop
+		listens   bool // whether the robot listens before the server's tts stop
 	}{
 		"tap":             {tap: time.Second, abort: `{"session_id":"s1","type":"abort"}`},
 		"wake word":       {wake: time.Second, abort: `"reason":"wake_word_detected"`, listens: true},
@@ -142,11 +144,11 @@ func TestTapOrWakeWordInterruptsTheAnswer(t *testing.T) {
 func TestButton(t *testing.T) {
 	stats, err := talk(t, Options{Stay: true, Mode: xiaozhi.Manual}, func(s *server, r *Robot) {
 		s.opens()
-		r.Release() // it is not down
+		r.Release() // ignored: the button is not pressed
 		s.quiet(time.Second)
 		r.PressButton()
 		s.next(`"state":"start","mode":"manual"`)
-		r.PressButton() // it is down
+		r.PressButton() // ignored: the button is already pressed
 		if n := s.quiet(605 * time.Millisecond); n != 10 {
 			t.Errorf("%d packets in 600 ms", n)
 		}
@@ -159,7 +161,7 @@ func TestButton(t *testing.T) {
 		s.next(`"state":"start","mode":"manual"`)
 		r.Release()
 		s.next(`"state":"stop"`)
-		r.Tap() // listens in its default mode
+		r.Tap() // the robot listens in its default mode
 		s.next(listenAuto)
 		r.SendEvent(xiaozhi.Event{Name: "poked", Data: []byte("{}")})
 		s.next(`"event","name":"poked"`)
@@ -182,7 +184,7 @@ func TestWakeWordInRealtimeEmptiesQueue(t *testing.T) {
 		r.WakeWord("robot")
 		s.next(`"abort","reason":"wake_word_detected"`)
 		s.next(`"mode":"realtime"`)
-		s.stamped(660) // was on its way
+		s.stamped(660) // a packet that the server sent before it received the abort
 		if n := s.quiet(605 * time.Millisecond); n != 10 {
 			t.Errorf("%d packets in 600 ms", n)
 		}

@@ -19,7 +19,7 @@ func TestWakeWordOpensChannel(t *testing.T) {
 	}{
 		{"2.1", "Hi, Stack Chan", xiaozhi.Auto, nil, "auto"},
 		{"2.2.4", "Hi, Stack Chan", xiaozhi.Realtime, nil, "realtime"},
-		{"2.4", "Hi, Stack Chan", xiaozhi.Manual, nil, "auto"}, // the button is not what woke it
+		{"2.4", "Hi, Stack Chan", xiaozhi.Manual, nil, "auto"}, // after a wake word the listening mode is never manual
 		{"dotty", "Hi, ESP", xiaozhi.Auto, []string{`"state_changed"`, wakeEvent}, "auto"},
 		{"dotty", "face", xiaozhi.Auto, []string{`"state_changed"`}, "auto"},
 		{"dotty", "head_pet_hold", xiaozhi.Auto, []string{`"state_changed"`}, "auto"},
@@ -53,7 +53,7 @@ func TestPrerollEndsWithTheWakeWord(t *testing.T) {
 	long := append(make([]int16, 10*voice.MicFrame), sine(40*voice.MicFrame, voice.MicRate)...)
 	for name, c := range map[string]struct {
 		pcm  []int16
-		from int // frame that is loud first
+		from int // index of the first loud frame
 	}{"short": {second("").PCM, 17}, "long": {long, 0}, "none": {nil, 33}} {
 		d, err := voice.NewDecoder(voice.MicRate)
 		must.Succeed(t, err)
@@ -67,7 +67,8 @@ func TestPrerollEndsWithTheWakeWord(t *testing.T) {
 			t.Fatalf("%s: %v, %d packets", name, err, len(loudness))
 		}
 		for i, n := range loudness {
-			if i < c.from && n > 1000 || i > c.from && i < c.from+12 && n < 4000 { // of a tone that goes on, DTX soon makes noise
+			// Only twelve frames are checked, because the encoder's DTX soon replaces a steady tone by noise.
+			if i < c.from && n > 1000 || i > c.from && i < c.from+12 && n < 4000 {
 				t.Errorf("%s: packet %d is %d loud, and the word begins in packet %d: %d", name, i, n, c.from, loudness)
 				break
 			}
@@ -92,9 +93,9 @@ func TestWakeWordWhileIdleWithOpenChannel(t *testing.T) {
 				return
 			}
 			s.quiet(time.Second)
-			r.WakeWord("robot") // this one is lost, too: it does not listen for wake words any more
+			r.WakeWord("robot") // also lost, because the detector is off
 			s.quiet(time.Second)
-			s.text(ttsStart, sentence) // speaking it does, with an AFE wake word
+			s.text(ttsStart, sentence) // the robot speaks, which switches the detector on
 			time.Sleep(20 * time.Millisecond)
 			r.WakeWord("robot")
 			s.next(`"abort","reason":"wake_word_detected"`)

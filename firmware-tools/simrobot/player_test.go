@@ -26,8 +26,8 @@ func TestFullQueueDropsTheNewest(t *testing.T) {
 	}
 }
 
-// TestQueueOfTheFirmware: 20 packets from 2.5 on, 40 before. Some more are decoded,
-// and one is being played.
+// TestQueueOfTheFirmware checks the size of the queue: 20 packets in firmware 2.5, and 40 packets in the
+// others. The robot also holds decoded frames and the frame being played.
 func TestQueueOfTheFirmware(t *testing.T) {
 	for firmware, want := range map[string]int{"2.1": 7, "2.2.4": 7, "2.4": 7, "2.5": 27, "dotty": 5} {
 		stats, err := talk(t, Options{Stay: true, Firmware: firmware}, func(s *server, _ *Robot) {

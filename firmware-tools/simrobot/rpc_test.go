@@ -15,7 +15,7 @@ import (
 	"perch/must"
 )
 
-// call sends MCP payloads to a robot, and returns its answers unchanged.
+// call sends MCP payloads to a robot, and returns the robot's text messages, one for each payload.
 func call(t *testing.T, o Options, payloads ...string) []string {
 	t.Helper()
 	var answers []string
@@ -53,7 +53,7 @@ func TestMCPAnswers(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":5,"method":"tools/call"}`, failed("Missing params")},
 		{`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":7}}`, failed("Missing name")},
 		{toolCall("x", `[]`), failed("Invalid arguments")},
-		{toolCall(`say "x"`, `{}`), failed(`Unknown tool: say "x"`)}, // not escaped
+		{toolCall(`say "x"`, `{}`), failed(`Unknown tool: say "x"`)}, // the firmware does not escape quotes
 		{toolCall("self.audio_speaker.set_volume", `{}`), failed("Missing valid argument: volume")},
 		{toolCall("self.audio_speaker.set_volume", `{"volume":"40"}`), failed("Missing valid argument: volume")},
 		{toolCall("self.audio_speaker.set_volume", `{"volume":-1}`), failed("Value is below minimum allowed: 0")},
@@ -64,10 +64,10 @@ func TestMCPAnswers(t *testing.T) {
 			`\"network\":{\"type\":\"wifi\",\"ssid\":\"simulated\",\"signal\":\"strong\"},\"chip\":{\"temperature\":41.5}}"`)},
 		{toolCall("self.screen.set_theme", `{"theme":"pink"}`), text(`"false"`)},
 		{toolCall("self.robot.set_head_angles", `{"yaw":129}`), failed("Value exceeds maximum allowed: 128")},
-		{toolCall("self.robot.set_led_color", `{"r":1,"g":1,"b":1}`), text(`"true"`)}, // and the LEDs are off
+		{toolCall("self.robot.set_led_color", `{"r":1,"g":1,"b":1}`), text(`"true"`)}, // unknown arguments are ignored
 		{toolCall("self.robot.stop_reminder", `{}`), text(`"false"`)},
 		{toolCall("self.camera.take_photo", `{"question":"?"}`), failed("Image explain URL or token is not set")},
-		{toolCall("self.screen.get_info", `{}`), text(`"{\"width\":320,\"height\":240,\"monochrome\":false}"`)}, // listed or not
+		{toolCall("self.screen.get_info", `{}`), text(`"{\"width\":320,\"height\":240,\"monochrome\":false}"`)}, // works without being listed
 		{toolCall("self.reboot", `{}`), text(`"true"`)},
 	} {
 		if got := call(t, Options{}, c.ask)[0]; got != before+c.want+after {
@@ -92,7 +92,7 @@ func TestToolsChangeTheRobot(t *testing.T) {
 		toolCall("self.screen.set_theme", `{"theme":"dark"}`),
 		toolCall("self.get_device_status", `{}`),
 		toolCall("self.robot.set_head_angles", `{"yaw":-45,"pitch":20}`),
-		toolCall("self.robot.set_head_angles", `{"pitch":30,"speed":300}`), // the yaw stays
+		toolCall("self.robot.set_head_angles", `{"pitch":30,"speed":300}`), // does not change the yaw
 		toolCall("self.robot.get_head_angles", `{}`),
 		toolCall("self.robot.create_reminder", `{"duration_seconds":90,"message":"tea"}`),
 		toolCall("self.robot.create_reminder", `{}`),
@@ -111,7 +111,7 @@ func TestToolsChangeTheRobot(t *testing.T) {
 	}
 }
 
-// list reads the pages of a robot's list as a server does.
+// list requests all pages of a robot's list of tools. It returns the tools and the number of pages.
 func list(t *testing.T, o Options, withUserTools bool) (tools []device.Tool, pages int) {
 	t.Helper()
 	for cursor := ""; ; {

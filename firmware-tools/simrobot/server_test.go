@@ -25,18 +25,19 @@ const testMAC = "A0-B1-C2-D3-E4-F5"
 // sent is a message of the robot.
 type sent struct {
 	at   time.Time
-	text string // empty for sound
-	data []byte // of sound
+	text string // empty for a packet of sound
+	data []byte // frame with a packet of sound; nil for a text
 }
 
-// server is the other end of a robot's channel, driven by a test.
+// server is both the channel of a simulated robot and the server at its other end, which a test
+// controls.
 type server struct {
 	t       *testing.T
-	to      chan arrival
-	from    chan sent
-	closed  chan struct{}
-	heard   int // packets of sound since they were last asked for
-	decoder *voice.Decoder
+	to      chan arrival   // messages to the robot
+	from    chan sent      // messages of the robot
+	closed  chan struct{}  // closed when the robot closes the channel
+	heard   int            // packets of sound that next has skipped
+	decoder *voice.Decoder // used by drain
 }
 
 func (s *server) Receive() (bool, []byte, error) {
@@ -60,7 +61,7 @@ func (s *server) SendBinary(data []byte) error {
 
 func (s *server) Drop() { close(s.closed) }
 
-// text sends a message.
+// text sends text messages.
 func (s *server) text(messages ...string) {
 	for _, m := range messages {
 		s.to <- arrival{isText: true, data: []byte(m)}
@@ -76,8 +77,8 @@ func (s *server) sound(n int) {
 
 func (s *server) hangUp() { s.to <- arrival{err: io.EOF} }
 
-// next waits for the robot's next text message, which must hold want, and
-// returns when it came. Sound before it is counted.
+// next waits for the robot's next text message, which must contain want, and returns the time at which
+// it was sent. Packets of sound before the message are counted in s.heard.
 func (s *server) next(want string) time.Time {
 	s.t.Helper()
 	limit := time.After(time.Minute)
@@ -98,7 +99,8 @@ func (s *server) next(want string) time.Time {
 	}
 }
 
-// quiet returns how many packets of sound come within d; a text fails the test.
+// quiet returns the number of packets of sound that the robot sends within d. A text message of the
+// robot fails the test.
 func (s *server) quiet(d time.Duration) int {
 	s.t.Helper()
 	n, limit := 0, time.After(d)
@@ -145,13 +147,14 @@ func sine(n, rate int) []int16 {
 	return pcm
 }
 
-// second is a sentence of 960 ms: sixteen packets of the microphone.
+// second returns a sentence of 960 ms, which is sixteen packets of the microphone.
 func second(text string) Sentence {
 	return Sentence{Text: text, PCM: sine(16*voice.MicFrame, voice.MicRate)}
 }
 
-// talk runs a robot in a bubble with the script of a server, which is called with
-// every channel of the robot. It returns how the talk ended.
+// talk runs a robot in a synctest bubble, and calls script for each channel that the robot opens. It
+// returns when Talk returns or, with Options.Stay, when the first call of script returns. err is as in
+// live.
 func talk(t *testing.T, o Options, script func(s *server, r *Robot)) (stats Stats, err error) {
 	t.Helper()
 	return live(t, o, func(n *network, r *Robot) {
@@ -164,7 +167,7 @@ func talk(t *testing.T, o Options, script func(s *server, r *Robot)) (stats Stat
 				return
 			}
 			if o.Stay {
-				return // the script is all there is to see
+				return
 			}
 		}
 	})
@@ -174,13 +177,13 @@ func talk(t *testing.T, o Options, script func(s *server, r *Robot)) (stats Stat
 type network struct {
 	t        *testing.T
 	channels chan *server
-	dials    chan time.Time
-	refuse   atomic.Int32 // this many dials fail
-	done     chan error   // how the talk ended
+	dials    chan time.Time // times of the attempts to open a channel
+	refuse   atomic.Int32   // number of attempts that fail from now on
+	done     chan error     // receives the error of Talk
 }
 
-// live runs a robot in a bubble while the script lasts. It returns how the talk
-// ended; nil if it did not.
+// live runs a robot in a synctest bubble until script returns. err is the error of Talk, or nil if Talk
+// had not returned before.
 func live(t *testing.T, o Options, script func(n *network, r *Robot)) (stats Stats, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -209,7 +212,7 @@ func live(t *testing.T, o Options, script func(n *network, r *Robot)) (stats Sta
 	return stats, err
 }
 
-// channel returns the robot's next channel, after both hellos.
+// channel waits until the robot opens its next channel, exchanges hellos, and returns the channel.
 func (n *network) channel() *server {
 	n.t.Helper()
 	select {
@@ -222,8 +225,8 @@ func (n *network) channel() *server {
 	}
 }
 
-// opens answers the robot's hello, and waits for texts of the robot. It returns when
-// the last one came.
+// opens answers the robot's hello, and waits for text messages of the robot that contain texts. It
+// returns the time of the last one.
 func (s *server) opens(texts ...string) (at time.Time) {
 	s.t.Helper()
 	s.next(`"type":"hello"`)
@@ -234,13 +237,14 @@ func (s *server) opens(texts ...string) (at time.Time) {
 	return at
 }
 
-// greet opens a channel on which the robot then listens in auto mode.
+// greet answers the robot's hello, and waits until the robot listens in auto mode.
 func (s *server) greet() time.Time {
 	s.t.Helper()
 	return s.opens(listenAuto)
 }
 
-// firstTexts are what a build sends before it listens.
+// firstTexts returns parts of the text messages that a firmware sends on an open channel before it
+// listens.
 func firstTexts(firmware string) []string {
 	if firmware == "dotty" {
 		return []string{`"state_changed"`}
@@ -248,14 +252,14 @@ func firstTexts(firmware string) []string {
 	return nil
 }
 
-// speaks has the robot enter its Speaking state, and sends n packets at once.
+// speaks makes the robot enter its Speaking state, and sends n packets at once.
 func (s *server) speaks(n int) {
 	s.text(ttsStart)
 	time.Sleep(20 * time.Millisecond)
 	s.sound(n)
 }
 
-// pace sends n packets, one each 60 ms.
+// pace sends n packets, one every 60 ms.
 func (s *server) pace(n int) {
 	for range n {
 		s.sound(1)
@@ -263,7 +267,7 @@ func (s *server) pace(n int) {
 	}
 }
 
-// on returns an observer of one kind of observation.
+// on returns a function for Options.Observe that passes the observations of type T to do.
 func on[T Observation](do func(T)) func(Observation) {
 	return func(h Observation) {
 		if h, is := h.(T); is {

@@ -7,7 +7,7 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// near fails unless d is within a frame of want.
+// near fails the test unless d differs from want by at most 30 ms, half a frame.
 func near(t *testing.T, what string, d, want time.Duration) {
 	t.Helper()
 	if d < want-30*time.Millisecond || d > want+30*time.Millisecond {
@@ -31,7 +31,7 @@ func TestMicrophoneIsClosedWhileSpeaking(t *testing.T) {
 			if !open {
 				s.next(listenAuto)
 			}
-			if n := s.quiet(605 * time.Millisecond); n < 9 { // in realtime, no second listen start either
+			if n := s.quiet(605 * time.Millisecond); n < 9 { // quiet also checks that realtime mode sends no second listen start
 				t.Errorf("%s: %d packets while listening again", mode, n)
 			}
 		})
@@ -41,7 +41,7 @@ func TestMicrophoneIsClosedWhileSpeaking(t *testing.T) {
 func TestListensAfterTheQueueWasPlayed(t *testing.T) {
 	for _, c := range []struct {
 		firmware string
-		after    time.Duration // tts stop until listen start: the tenth packet begins
+		after    time.Duration // from tts stop to listen start, which the robot sends when it starts to play the tenth packet
 		played   int
 		cut      int
 	}{
@@ -102,16 +102,16 @@ func TestTapAndWakeWord(t *testing.T) {
 		s.speaks(0)
 		r.Tap()
 		s.next(`{"session_id":"s1","type":"abort"}`)
-		s.quiet(time.Second) // it goes on until the server's stop
+		s.quiet(time.Second) // the robot continues to speak until the server's tts stop
 		s.text(ttsStop)
 		s.next(listenAuto)
 		s.speaks(20)
 		time.Sleep(time.Millisecond)
 		r.WakeWord("Hi, Stack Chan")
 		s.next(`"abort","reason":"wake_word_detected"`)
-		s.next(listenAuto) // at once
+		s.next(listenAuto) // before the server's tts stop
 		s.quiet(time.Second)
-		r.WakeWord("Hi, Stack Chan") // it listens already
+		r.WakeWord("Hi, Stack Chan") // ignored: the robot is listening
 		s.quiet(time.Second)
 		s.speaks(1)
 		s.text(ttsStop)
@@ -132,12 +132,12 @@ func TestTapAndWakeWord(t *testing.T) {
 func TestUnderrunsAndGaps(t *testing.T) {
 	stats, _ := talk(t, Options{Stay: true}, func(s *server, _ *Robot) {
 		s.greet()
-		s.speaks(5) // the lead: 300 ms
+		s.speaks(5) // the initial burst of 300 ms
 		time.Sleep(60 * time.Millisecond)
 		s.pace(4)
-		time.Sleep(500 * time.Millisecond) // runs dry
+		time.Sleep(500 * time.Millisecond) // an underrun
 		s.pace(2)
-		time.Sleep(time.Second) // dry again, but this is the end
+		time.Sleep(time.Second) // no underrun, because no packet of this speech follows
 		s.text(ttsStop)
 		s.next(listenAuto)
 	})

@@ -12,7 +12,7 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// answer waits for the end of the sentence, and answers with n packets.
+// answer answers a sentence with a transcript, one sentence of text and n packets.
 func (s *server) answer(n int) {
 	s.text(stt, ttsStart, sentence)
 	time.Sleep(60 * time.Millisecond)
@@ -37,8 +37,8 @@ func TestAutoTurns(t *testing.T) {
 	stats, err := talk(t, Options{Say: []Sentence{second("one"), second("two")}, Observe: observe}, func(s *server, _ *Robot) {
 		start := s.greet()
 		for range 2 {
-			// A breath of 300 ms, 960 ms of speech, and then silence: it
-			// never reports the end of a sentence itself.
+			// A breath of 300 ms, 960 ms of speech, and then silence. The robot does not report the end
+			// of a sentence.
 			if n := s.quiet(1465*time.Millisecond - time.Since(start)); n != 24 {
 				t.Errorf("%d packets in 1.46 s, want 24", n)
 			}
@@ -71,7 +71,7 @@ func TestManualTurns(t *testing.T) {
 			s.next(`"state":"start","mode":"manual"`)
 			s.heard = 0
 			s.next(`"state":"stop"`)
-			if s.heard != 23 { // 200 ms, 960 ms and 200 ms, in whole packets
+			if s.heard != 23 { // 200 ms of silence, 960 ms of speech and 200 ms of silence, in whole packets
 				t.Errorf("%d packets while the button was down, want 23", s.heard)
 			}
 			s.answer(5)
@@ -172,7 +172,7 @@ func TestTranscript(t *testing.T) {
 			kinds[l.From+" text"]++
 		}
 	}
-	// The robot's second answer quotes without escapes, and is not JSON.
+	// The robot's second response contains an unescaped quote, and is therefore not JSON.
 	if kinds["server json"] != 4 || kinds["server bytes"] != 1 || kinds["robot json"] != 3 || kinds["robot text"] != 1 {
 		t.Errorf("lines %v", kinds)
 	}

@@ -13,7 +13,9 @@ import (
 
 const stateChanged = `{"session_id":"s1","type":"event","name":"state_changed","data":{"state":"idle"}}`
 
-// The end of the first channel makes the robot idle as soon as it listens on the second.
+// TestStaleChannelIsReplaced checks that a command on a stale channel opens a new one. As in the
+// firmware, the late end of the first channel makes the robot idle soon after it has begun to listen on
+// the second channel.
 func TestStaleChannelIsReplaced(t *testing.T) {
 	for _, c := range []struct{ firmware, does string }{{"2.2.4", "tap"}, {"2.2.4", "wake"}, {"2.4", "wake"}, {"2.1", "press"}} {
 		var states []State
@@ -21,7 +23,7 @@ func TestStaleChannelIsReplaced(t *testing.T) {
 		stats, err := live(t, Options{Stay: true, Firmware: c.firmware, Mode: xiaozhi.Manual, Observe: observe}, func(n *network, r *Robot) {
 			first := n.channel()
 			first.quiet(100 * time.Second)
-			first.text(`{"type":"keep"}`) // anything will do, of type text
+			first.text(`{"type":"keep"}`) // any message keeps the channel from becoming stale
 			first.quiet(121*time.Second + time.Millisecond)
 			mode := "auto"
 			switch c.does {
@@ -46,7 +48,7 @@ func TestStaleChannelIsReplaced(t *testing.T) {
 			if last := states[len(states)-1]; last != Idle {
 				t.Errorf("%s, %s: it is %s", c.firmware, c.does, last)
 			}
-			r.Tap() // this one works
+			r.Tap() // the second tap has its usual effect
 			second.next(listenAuto)
 			if sound := second.quiet(605 * time.Millisecond); sound != 10 {
 				t.Errorf("%s: %d packets in 600 ms", c.firmware, sound)
@@ -114,7 +116,7 @@ func TestDottyTriesThreeTimesToOpenForAnEvent(t *testing.T) {
 		}
 		s.next(stateChanged)
 		s.next(`"name":"face_detected"`)
-		s.quiet(time.Minute) // and no listen start
+		s.quiet(time.Minute) // the robot sends no listen start
 		s.hangUp()
 		<-s.closed
 		n.refuse.Store(3)
@@ -123,7 +125,7 @@ func TestDottyTriesThreeTimesToOpenForAnEvent(t *testing.T) {
 		if tries := len(n.dials); tries != 3 {
 			t.Errorf("%d tries, want three and no more", tries)
 		}
-		r.WakeWord("face") // it is idle again, and well
+		r.WakeWord("face") // after the failed attempts the robot is idle, and handles commands as before
 		s = n.channel()
 		s.next(stateChanged)
 		s.next(`"detect","text":"face"`)
@@ -141,10 +143,10 @@ func TestForeverLastsUntilContextEnds(t *testing.T) {
 		s.quiet(1500 * time.Millisecond)
 		s.answer(3)
 		s.next(listenAuto)
-		<-s.closed // after the last answer
+		<-s.closed // the robot hangs up after the last answer
 		r.SendEvent(xiaozhi.Event{Name: "x", Data: []byte("{}")})
 		r.Release()
-		time.Sleep(time.Hour) // stock opens for neither
+		time.Sleep(time.Hour) // firmware 2.2.4 opens a channel neither for an event nor for a release of the button
 		n.refuse.Store(1)
 		r.Tap()
 		time.Sleep(time.Second)
@@ -153,7 +155,7 @@ func TestForeverLastsUntilContextEnds(t *testing.T) {
 		s.next(`"mode":"manual"`)
 		r.Release()
 		s.next(`"state":"stop"`)
-		s.quiet(time.Minute) // there is no sentence, and nothing ends it
+		s.quiet(time.Minute) // after the last sentence of Options.Say, Forever keeps the channel open
 	})
 	if err != nil || len(stats.Turns) != 1 || stats.Channels != 2 {
 		t.Errorf("%v, %+v", err, stats)
@@ -207,7 +209,7 @@ func TestStopReading(t *testing.T) {
 			if n := s.quiet(time.Minute); n < 900 {
 				t.Errorf("%s: %d packets from the robot in a minute", name, n)
 			}
-			if len(s.to) != 19 { // it had begun to read one
+			if len(s.to) != 19 { // the robot was already waiting for one message when it stopped reading
 				t.Errorf("%s: %d of 20 messages were left lying", name, len(s.to))
 			}
 		})

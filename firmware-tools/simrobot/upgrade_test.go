@@ -14,23 +14,23 @@ import (
 	"perch/must"
 )
 
-// application returns an application for a chip, with one segment: its description.
+// application returns a firmware image for a chip. Its only segment contains the description of the
+// application.
 func application(version string, chip byte) string {
 	image := Image(version, 0)[:24+8+256]
 	image[12] = chip
 	return string(Seal(image))
 }
 
-// upgrader answers check-ins with an offer until the version is running, and
-// downloads with a file.
+// upgrader is an http.RoundTripper that offers firmware at each check-in, and serves the image.
 type upgrader struct {
-	offer   string
-	file    string
-	status  int
-	chunked bool
-	always  bool     // offers what runs, too, by force
-	seen    []string // versions that checked in
-	agent   []string // of the downloads
+	offer   string   // offered version
+	file    string   // image
+	status  int      // status of the responses to downloads; 0 for 200
+	chunked bool     // downloads have no Content-Length
+	always  bool     // the offer forces an upgrade even if the version is not newer
+	seen    []string // versions of the firmware that has checked in
+	agent   []string // User-Agent of each download
 }
 
 func (u *upgrader) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -58,7 +58,7 @@ func (u *upgrader) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer(200, strings.TrimSuffix(goodReply, "}")+offer), nil
 }
 
-// notes returns an observer that records upgrades.
+// notes returns a function for Options.Observe that appends a description of each upgrade to *to.
 func notes(to *[]string) func(Observation) {
 	return func(h Observation) {
 		switch h := h.(type) {
@@ -77,8 +77,8 @@ func TestUpgrades(t *testing.T) {
 		name  string
 		u     upgrader
 		o     Options
-		notes []string // their beginnings
-		seen  []string
+		notes []string // beginnings of the expected notes
+		seen  []string // expected upgrader.seen
 	}{
 		{"it is installed", upgrader{offer: "1.3", file: application("1.3", 9)}, Options{}, []string{"runs 1.3"}, []string{"1.2.4", "1.3"}},
 		{"it never checks in", upgrader{offer: "1.3", file: application("1.3", 9)}, Options{Crashes: true},
@@ -125,7 +125,7 @@ func TestConfirmedUpgradeIsStored(t *testing.T) {
 	boot()
 	boot()
 	r := newRobot(t, o)
-	r.flash.Pending = true // as if the answer had not come
+	r.flash.Pending = true // as if the robot had received no response to its check-in
 	must.Succeed(t, r.flash.save())
 	u.offer = "1.2"
 	boot()
