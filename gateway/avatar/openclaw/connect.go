@@ -14,8 +14,8 @@ const (
 	maxProtocol = 4
 )
 
-// connectParams are the parameters of the connect request, which must be a client's first. A client
-// may also send the signed identity of its device. Perch ignores it, because it pairs no devices.
+// connectParams are the parameters of the connect request, which must be the first request of a client.
+// A client may also send the signed identity of its device, which Perch ignores.
 type connectParams struct {
 	Min    int      `json:"minProtocol"`
 	Max    int      `json:"maxProtocol"`
@@ -29,12 +29,12 @@ type connectParams struct {
 
 // handshake is the result of a successful connect request.
 type handshake struct {
-	protocol int
+	protocol int // version of the protocol
 	scopes   scopes
 }
 
-// operator is the role of programs that show the agents and chat. Perch does not support the
-// other role, node, which is for programs that offer the use of their machine.
+// operator is the role of programs that show the agents and chat with them. Perch does not support the
+// other role, node, for programs through which an agent uses their machine.
 const operator = "operator"
 
 // maxScopes is the maximum number of scopes that a client may request.
@@ -43,7 +43,7 @@ const maxScopes = 32
 // refusal is an error after which the connection is closed.
 type refusal struct {
 	*failure
-	closeCode int // of the WebSocket protocol
+	closeCode int // WebSocket close code
 }
 
 // check validates the parameters. checkToken must accept the client's token; it is nil if clients need
@@ -71,7 +71,7 @@ func (p *connectParams) check(checkToken func(string) error) (handshake, *refusa
 // violation returns a refusal with the close code for policy violations.
 func violation(f *failure) *refusal { return &refusal{f, socket.Violation} }
 
-// unauthorized converts the error for a client's token to the gateway's format.
+// unauthorized converts err, the error of Options.Token for a client's token, to the gateway's format.
 func unauthorized(token string, err error) *failure {
 	detail := "AUTH_TOKEN_MISMATCH"
 	if token == "" {

@@ -19,9 +19,9 @@ import (
 	"perch/socket"
 )
 
-// connection is the connection of one client. One goroutine receives frames. One goroutine for
-// each text that is being answered passes on the reply. The goroutine of serve sends messages. No
-// other goroutine may use the field asking or the fields after it.
+// connection is the connection of one client. One goroutine receives frames, and one goroutine for
+// each text that is being answered passes on the reply. The goroutine that runs serve handles the
+// frames and sends all messages. Only this goroutine may use the field asking and the fields after it.
 type connection struct {
 	server *Server
 	conn   *socket.Conn
@@ -131,8 +131,8 @@ func (c *connection) receive(ctx context.Context) {
 	}
 }
 
-// shakeHands sends the challenge, and handles the connect request. If that does not arrive in time,
-// it closes the connection.
+// shakeHands sends the challenge, and handles the connect request. If no request arrives in time, it
+// closes the connection. If it returns nil, the client is connected.
 func (c *connection) shakeHands(ctx context.Context) error {
 	err := c.send(eventMessage{Type: "event", Event: "connect.challenge", Payload: map[string]any{"nonce": rand.Text(), "ts": time.Now().UnixMilli()}})
 	if err != nil {
@@ -151,8 +151,8 @@ func (c *connection) shakeHands(ctx context.Context) error {
 	}
 }
 
-// connect handles the first frame. If that is not a valid connect request, connect closes the
-// connection.
+// connect handles the first frame. If the frame is not a valid connect request, connect responds with
+// an error, closes the connection, and returns errClosed.
 func (c *connection) connect(f frame) error {
 	r, _, bad := parseRequest(f.isText, f.text)
 	if bad == nil && r.Method != "connect" {
@@ -182,7 +182,7 @@ func (c *connection) connect(f frame) error {
 	return c.send(newResponse(r.ID, c.hello(), nil))
 }
 
-// refuse responds to a request with an error, and closes the connection.
+// refuse responds to a request with an error, closes the connection, and returns errClosed.
 func (c *connection) refuse(id string, r *refusal) error {
 	if err := c.send(newResponse(id, nil, r.failure)); err != nil {
 		return err
@@ -250,7 +250,7 @@ func (c *connection) sendQueued() error {
 	}
 }
 
-// sendEvent sends an event.
+// sendEvent sends an event with the next number.
 func (c *connection) sendEvent(name string, payload any) error {
 	c.seq++
 	return c.send(eventMessage{"event", name, payload, c.seq})
@@ -323,7 +323,7 @@ type text struct {
 }
 
 // startText starts to answer a text on another goroutine, unless a text with the same idempotency
-// key was sent before. It returns the status of the text.
+// key was sent before. It returns the status of the text. method is the name of the request's method.
 func (c *connection) startText(ctx context.Context, method string, t text) (status string, bad *failure) {
 	if bad := c.handshake.scopes.require(scopeWrite); bad != nil {
 		return "", bad
@@ -386,7 +386,7 @@ type reply struct {
 func (p *reply) add(ctx context.Context, r agent.Reply) error {
 	sentence, ok := r.(agent.Say)
 	if !ok {
-		return nil // agent events report tools and states
+		return nil // chat events contain only text; agent events report tools and states
 	}
 	delta := sentence.Text
 	if p.text.Len() > 0 {

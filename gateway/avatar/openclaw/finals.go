@@ -46,8 +46,8 @@ func (c *connection) agent(ctx context.Context, r request) (any, *failure) {
 	return map[string]any{"runId": p.IdempotencyKey, "status": status}, nil
 }
 
-// finals holds the final response to each agent request until the end of the run was sent. The
-// events of a run may arrive after the reply is complete, because they come from the feed.
+// finals holds the final response to each agent request until the end of the run was sent to the
+// client. The events of a run may arrive after the reply is complete, because they come from the feed.
 type finals struct {
 	ended   []string            // IDs of the runs whose end was sent before the reply was complete, latest last
 	waiting map[string]response // key: run ID
@@ -60,8 +60,9 @@ func newFinals() *finals {
 	return f
 }
 
-// finish reports that the reply to a text has ended: with a chat event for the method chat.send,
-// or with the final response for the method agent, which may wait in c.finals.
+// finish tells the client that the reply to a text has ended. For the method chat.send it sends a chat
+// event. For the method agent it sends the final response, or stores it in c.finals until the end of
+// the run was sent.
 func (c *connection) finish(e endedText) error {
 	if e.request == "" {
 		return c.sendEvent("chat", e.last)
@@ -82,7 +83,8 @@ func (c *connection) finish(e endedText) error {
 	return nil
 }
 
-// takeAfter removes and returns the response that must follow an event, if any.
+// takeAfter removes and returns the response that must follow the event e, if any. If e ends a run
+// whose final response is not waiting yet, takeAfter records that the end was sent.
 func (f *finals) takeAfter(e agentEvent) (ready []response) {
 	if end, ok := e.Data.(lifecycle); !ok || end.Phase == "start" {
 		return nil

@@ -9,16 +9,16 @@ import (
 )
 
 // The key of a session consists of "agent:", an agent and a conversation. "agent:main:desk" is
-// the conversation desk with the household's agent, and "agent:leo:desk" the conversation desk with
+// the conversation desk with the default character, and "agent:leo:desk" is the conversation desk with
 // the character leo. "agent:main:robot:a0b1c2d3e4f5" is the conversation of the robot with that ID.
 const (
 	agentPrefix = "agent:"
-	household   = "main" // the household's agent; also the conversation in a key that names no conversation
+	household   = "main" // the default character as an agent; also the conversation in a key that names no conversation
 	mainKey     = agentPrefix + household + ":" + household
 )
 
-// sessionKey returns the key of a session, or of a robot's conversation if robot is not
-// empty.
+// sessionKey returns the key of a session with the agent main, or of a robot's conversation if robot is
+// not empty.
 func sessionKey(session string, robot device.ID) string {
 	if robot != "" {
 		return agentPrefix + household + ":" + feed.RobotPrefix + string(robot)
@@ -26,8 +26,8 @@ func sessionKey(session string, robot device.ID) string {
 	return agentPrefix + household + ":" + strings.TrimPrefix(session, agent.ChatPrefix)
 }
 
-// parseKey returns the agent in a key, and the conversation's name for avatar.Chat. A key without
-// "agent:" is a conversation with the household's agent.
+// parseKey returns the agent in a key, and the conversation's name for avatar.Chat. A key that does not
+// begin with "agent:" is the name of a conversation with the agent main.
 func parseKey(key string) (agentID, conversation string) {
 	agentID, conversation = household, key
 	if rest, ok := strings.CutPrefix(key, agentPrefix); ok {

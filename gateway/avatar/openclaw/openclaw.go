@@ -2,9 +2,10 @@
 // AI assistant. Programs for that gateway, such as Flawed Avatar, can show the appliance's agents
 // and chat with them.
 //
-// The server sends a new client a challenge, and the client connects, with a token if Options.Token
-// requires one. The server then sends the activity of all sessions as agent events, lists sessions
-// and agents, and passes texts to an avatar.Chat. Other methods are not supported. Sources:
+// The server sends a new client a challenge, and the client responds with a connect request, which
+// contains a token if Options.Token requires one. The server then sends the activity of all sessions as
+// agent events, lists sessions and agents, and passes texts to an avatar.Chat. For some other methods
+// it has fixed answers, and the rest of the protocol is not supported. Sources:
 // docs/gateway/protocol.md and packages/gateway-protocol of openclaw/openclaw, and
 // src/main/gateway-client.ts of RyuuTheChosen/flawed-openclaw.
 package openclaw
@@ -28,8 +29,8 @@ import (
 	"perch/socket"
 )
 
-// characters are the characters that the owner has defined. Clients see them as agents, in addition to
-// the household's agent.
+// characters are the characters that the owner has defined. Clients see each of them as an agent, in
+// addition to the agent main, which is the default character.
 type characters interface {
 	Names() []string
 	Exists(name string) bool
@@ -46,7 +47,7 @@ type Options struct {
 	// Code method. Token is nil if clients need no token, as at a loopback address.
 	Token func(remote, token string) error
 
-	Name    func() string // returns the name of the household's agent
+	Name    func() string // returns the name of the default character
 	Version string        // version of Perch; may be empty
 	Log     *slog.Logger
 }
@@ -65,13 +66,13 @@ type timings struct {
 	tick      time.Duration // interval between tick events, and between pings
 	send      time.Duration // maximum time for sending a frame
 	// finalDelay is the maximum time that the final response to an agent request waits
-	// for the end of the run to be sent to the client. That may never happen: a robot's run has
-	// another ID, and a turn without visible activity has no run.
+	// for the end of the run to be sent to the client. Some texts have no such run: a turn of a
+	// robot has a run with another ID, and a turn without visible activity has no run.
 	finalDelay time.Duration
 }
 
-// defaultTimings returns the timings outside tests. Timings that the OpenClaw gateway also has
-// are as long as there.
+// defaultTimings returns the timings outside tests. They are the same as in OpenClaw's gateway, except
+// for those that the gateway does not have.
 func defaultTimings() timings {
 	return timings{handshake: 15 * time.Second, tick: 15 * time.Second, send: 5 * time.Second, finalDelay: time.Second}
 }

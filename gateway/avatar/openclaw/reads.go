@@ -15,9 +15,8 @@ func (c *connection) readMethod(answer func(request) (any, *failure)) method {
 	}
 }
 
-// always returns the answer of a method whose payload never changes, because clients ask for something that
-// Perch does not have, or that Perch does without being asked. OpenClaw's own client stops if such a method is
-// unknown.
+// always returns the answer of a method whose payload never changes. Perch does not have what such a method lists,
+// or does what it requests for every client. OpenClaw's own client stops if such a method is unknown.
 func always(payload any) func(request) (any, *failure) {
 	return func(request) (any, *failure) { return payload, nil }
 }
@@ -63,9 +62,10 @@ func (c *connection) sessions() []sessionEntry {
 	return sessions
 }
 
-// storePath and noDefaults stand for OpenClaw's store of sessions and its models, which Perch does not have.
+// storePath is the value of fields with the path of OpenClaw's store of sessions, which Perch does not have.
 const storePath = "perch"
 
+// noDefaults returns the value of fields with OpenClaw's default model, which Perch does not have.
 func noDefaults() any {
 	return map[string]any{"modelProvider": nil, "model": nil, "contextTokens": nil}
 }
@@ -107,8 +107,8 @@ func (c *connection) describeSession(r request) (any, *failure) {
 	return map[string]any{"session": nil}, nil
 }
 
-// history implements the method chat.history. It returns no messages: Perch shows clients only what is said while
-// they are connected.
+// history implements the method chat.history. It always returns an empty list, because Perch shows a client only
+// what is said while the client is connected.
 func (c *connection) history(r request) (any, *failure) {
 	var p struct {
 		Key string `json:"sessionKey"`

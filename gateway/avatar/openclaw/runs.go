@@ -128,11 +128,11 @@ func isIdle(body any) bool {
 // handleState begins, continues or ends a run.
 func (r *runs) handleState(s *session, f *feed.Frame, b feed.State) {
 	switch b.State {
-	case agent.Thinking, agent.Notification: // a turn goes on while its question is open
+	case agent.Thinking, agent.Notification: // a turn continues while its question is open
 		r.beginRun(s, f)
 	case agent.Working, agent.Juggling:
 		r.beginRun(s, f)
-		if len(s.run.tools) == 0 { // the agent does not report the tools that it runs
+		if len(s.run.tools) == 0 { // no feed.Tool reports the tools of this agent
 			name := "agent"
 			if b.Detail != nil && b.Detail.Tool != "" {
 				name = b.Detail.Tool
@@ -141,7 +141,7 @@ func (r *runs) handleState(s *session, f *feed.Frame, b feed.State) {
 		}
 	case agent.Speaking:
 		r.beginRun(s, f)
-		if s.run.text == "" { // the first sentence follows in a feed.Said
+		if s.run.text == "" { // announce the reply; the first sentence follows in a feed.Said
 			r.emit(s.run, "assistant", assistantEvent{})
 		}
 	case agent.Failed:
@@ -151,7 +151,7 @@ func (r *runs) handleState(s *session, f *feed.Frame, b feed.State) {
 	}
 }
 
-// handleTool adds the start or the end of a tool call.
+// handleTool adds an event for the start or the end of a tool call.
 func (r *runs) handleTool(s *session, f *feed.Frame, b feed.Tool) {
 	e := toolEvent{Phase: "start", Name: b.Name, CallID: b.ID, Meta: b.Content, Failed: b.Status == "error"}
 	switch {
@@ -161,7 +161,7 @@ func (r *runs) handleTool(s *session, f *feed.Frame, b feed.Tool) {
 			s.run.tools[b.ID] = true
 		}
 	case s.run == nil || !s.run.tools[b.ID]:
-		return // the start of the call was not sent
+		return // the start of the call was not sent, or too many tools were running to record it
 	default:
 		delete(s.run.tools, b.ID)
 		e.Phase = "result"
@@ -169,7 +169,8 @@ func (r *runs) handleTool(s *session, f *feed.Frame, b feed.Tool) {
 	r.emit(s.run, "tool", e)
 }
 
-// handleSentence adds a sentence to the text of the run.
+// handleSentence adds a sentence to the text of the run, and adds an event. The text restarts with this
+// sentence if it would exceed limit.Question bytes.
 func (r *runs) handleSentence(s *session, f *feed.Frame, b feed.Said) {
 	r.beginRun(s, f)
 	e := assistantEvent{Delta: b.Text}
@@ -221,8 +222,8 @@ func (r *runs) emit(u *run, stream string, data any) {
 	r.events = append(r.events, agentEvent{u.id, u.seq, stream, r.now, u.key, data})
 }
 
-// makeRoom ends and removes the session without a frame for longest, if maxSessions sessions are
-// recorded.
+// makeRoom does nothing unless maxSessions sessions are recorded. It then removes the session whose
+// latest frame is oldest, and ends the session's run.
 func (r *runs) makeRoom() {
 	if len(r.sessions) < maxSessions {
 		return

@@ -7,11 +7,11 @@ import (
 	"perch/limit"
 )
 
-// maxRecorded is the maximum number of recorded texts. Beyond it, the oldest is dropped.
+// maxRecorded is the maximum number of recorded texts. If there are more, the oldest is dropped.
 const maxRecorded = 1000
 
-// texts records the texts that clients have sent. If a text has the same idempotency key as an
-// earlier text, on any connection, it is not answered.
+// texts records the texts that clients of all connections have sent. A text with the same idempotency
+// key as a recorded text is not answered.
 type texts struct {
 	mu     sync.Mutex
 	latest map[string]latestText  // key: session ID
@@ -72,7 +72,7 @@ func (t *texts) start(session, key, idempotencyKey string) (status string) {
 		if len(t.latest) < maxSessions {
 			break
 		}
-		delete(t.latest, other) // any session will do: nameRun then returns the key from sessionKey
+		delete(t.latest, other) // for a dropped session, nameRun returns the key from sessionKey
 	}
 	t.latest[session] = latestText{key, idempotencyKey}
 	return statusStarted

@@ -17,7 +17,8 @@ type request struct {
 }
 
 // parseRequest decodes a frame from a client. needsResponse is false for a frame that cancels an
-// earlier request. If the frame is invalid, only r.ID may be used, as the ID of the response.
+// earlier request. If bad is not nil, the frame is invalid, and only r.ID may be used, as the ID of the
+// response.
 func parseRequest(isText bool, text []byte) (r request, needsResponse bool, bad *failure) {
 	if !isText {
 		return request{ID: noID}, true, invalid("a frame must be a text message, not a binary one")
@@ -96,7 +97,7 @@ type failureDetails struct {
 	RequiredScopes []string `json:"requiredScopes,omitempty"`
 }
 
-// with adds details to the error.
+// with sets the details of the error, and returns the error.
 func (f *failure) with(d failureDetails) *failure {
 	f.Details = &d
 	return f
