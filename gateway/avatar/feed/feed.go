@@ -39,13 +39,14 @@ type Feed struct {
 	views   map[string]*view // key: agent.State.Key
 	notices []*waitingNotice // oldest first
 	moods   moods
-	reader  *event.Reader // starts after the last event that states includes
+	reader  *event.Reader // begins after the last event that states includes
 }
 
-// waitingNotice is an open notification that has been neither shown nor spoken.
+// waitingNotice is an open notification that has been neither shown nor spoken. Its TS is 0, so that a
+// comparison of two notices ignores the time.
 type waitingNotice struct {
-	Notice // TS is 0, so that == ignores the time
-	frame  *Frame
+	Notice
+	frame *Frame
 }
 
 // New returns a feed with the board's current states. Run sends the frames for later events, also to
@@ -128,8 +129,8 @@ func (f *Feed) handleEvent(e event.Envelope) {
 	}
 }
 
-// applyAll applies state changes. e is the event that caused them; its Event is nil if states
-// have expired.
+// applyAll applies state changes. e is the event that caused them. If states have expired, e is the zero
+// value.
 func (f *Feed) applyAll(changes []agent.Change, e event.Envelope) {
 	for _, c := range changes {
 		f.apply(c, e)
@@ -158,7 +159,7 @@ func (f *Feed) apply(c agent.Change, e event.Envelope) {
 		v.tools = nil // after events were lost, it is unknown which tools are running
 	}
 	if c.State.At(c.At) != agent.Notification || lost {
-		v.questions = nil // the questions were answered or have expired
+		v.questions = nil // the questions were answered or have expired, or it is unknown which ones are open
 	}
 	if c.By != nil && c.State.Session == e.Session {
 		f.sendEvent(v, e)
@@ -194,8 +195,9 @@ func (f *Feed) sendEvent(v *view, e event.Envelope) {
 }
 
 // sendState sends a session's state to the viewers that see a change. Some changes are visible only
-// to viewers of all ten states. Viewers show no face of a session that they see as idle, so
-// sendState then forgets the face, and the next one is sent even if it is the same.
+// to viewers of all ten states. Viewers show no face for an idle session. If the session becomes idle
+// for viewers of the RFC's seven states, sendState therefore forgets the face, so that the next face is
+// sent even if it is the same.
 func (f *Feed) sendState(v *view, at time.Time) {
 	changed := [2]*Frame{v.stateFrame(false, at), v.stateFrame(true, at)}
 	if changed[index(false)] != nil && v.states[index(false)].state == agent.Idle {
@@ -206,7 +208,7 @@ func (f *Feed) sendState(v *view, at time.Time) {
 	}
 }
 
-// sendIdle shows a session as idle.
+// sendIdle sends the state idle for a session.
 func (f *Feed) sendIdle(v *view, at time.Time) {
 	v.state = agent.State{Robot: v.state.Robot, Session: v.state.Session}
 	v.tools = nil
@@ -240,7 +242,8 @@ func (f *Feed) notify(at time.Time, n Notice) {
 	f.sendAll(waiting.frame)
 }
 
-// maxStored is the maximum number of waiting notifications. The store has the same limit.
+// maxStored is the maximum number of waiting notifications. The store of package notice has the same
+// limit.
 const maxStored = 500
 
 // removeNotice removes the waiting notification with an ID. It returns false if there was no such

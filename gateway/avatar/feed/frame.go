@@ -137,7 +137,7 @@ type Frame struct {
 	Body    any       // State, Tool, Face, Notice, Step, Gesture, Look, Mood or Said; nil for a reply
 	Data    []byte    // the body as JSON
 
-	key    string // earlier frames with the same key are stale, unless the key is empty
+	key    string // a later frame with the same key makes this one stale; empty for a frame that is never stale
 	low    bool   // whether this is a notification of low urgency, which may be dropped
 	notice string // ID of the notification that counts as shown once this frame is sent, or ""
 }
@@ -216,7 +216,7 @@ func saidFrame(e event.Envelope, s event.Said) *Frame {
 }
 
 // agentKey returns the robot ID of an event, or the session ID if the event has no robot. It returns
-// "" for an event of the household's character, which has neither.
+// "" for an event of the default character, which has neither.
 func agentKey(e event.Envelope) string {
 	return cmp.Or(string(e.Robot), e.Session)
 }

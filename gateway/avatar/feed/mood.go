@@ -14,8 +14,8 @@ const maxMoods = 200
 // the keys.
 type moods map[string]*storedMood
 
-// storedMood is an event.Mood and its frame. The frame is made when the first viewer needs it:
-// most households have no viewer of moods, and moods change often.
+// storedMood is an event.Mood and its frame. The frame is made when the first viewer needs it, because
+// moods change often and usually no viewer subscribes to them.
 type storedMood struct {
 	event.Envelope
 	frame *Frame // nil until ensureFrame is called
@@ -29,7 +29,7 @@ func (m *storedMood) ensureFrame() *Frame {
 	return m.frame
 }
 
-// sendMood sends a mood to the viewers that want moods, and stores it for later viewers.
+// sendMood sends a mood to the viewers that have subscribed to moods, and stores it for later viewers.
 func (f *Feed) sendMood(e event.Envelope) {
 	key := agentKey(e)
 	if f.moods[key] == nil && len(f.moods) >= maxMoods {

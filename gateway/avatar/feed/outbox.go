@@ -11,7 +11,7 @@ import (
 const (
 	crowded      = 32 // if more frames are queued, stale ones are dropped
 	maxNotices   = 64 // for notifications and changes of notifications together
-	maxTransient = 64 // for gestures, looks and sentences separately
+	maxTransient = 64 // for gestures, for looks and for sentences
 )
 
 // outbox queues the frames for one viewer. Adding a frame never blocks. An outbox with at most
@@ -20,8 +20,8 @@ const (
 // maxNotices notifications and changes of notifications (KindStep), the changes and the notifications
 // of low urgency are dropped, oldest first. If there are too many gestures, looks, sentences or moods,
 // the oldest are dropped: replacement alone does not limit them, because a program may use any number
-// of sessions. A viewer whose outbox then still has too many tools or notifications is called late,
-// and is disconnected.
+// of sessions. If the outbox then still has too many tools or notifications, its viewer is late: the
+// outbox takes no more frames, and the caller disconnects the viewer.
 type outbox struct {
 	news chan struct{} // receives an element if frames are queued or the viewer is late
 
@@ -34,8 +34,8 @@ type outbox struct {
 func newOutbox() *outbox { return &outbox{news: make(chan struct{}, 1)} }
 
 // subscribe drops the queued frames that do not match w, and queues the frames of added. snapshot
-// holds all frames of the current state that match w. It is only counted, so that a large state
-// does not make the viewer late.
+// holds all frames of the current state that match w. subscribe does not queue them, but raises the
+// limits by their number, so that a large state does not make the viewer late.
 func (o *outbox) subscribe(w *Filter, snapshot, added []*Frame) {
 	o.mu.Lock()
 	o.queue = slices.DeleteFunc(o.queue, func(f *Frame) bool { return !w.matches(f) })
@@ -124,7 +124,7 @@ func dropStale(queue []*Frame, excess int) (remaining []*Frame, late bool) {
 }
 
 // maxQueued returns the maximum number of queued frames of a kind, beyond which the oldest are
-// dropped. It returns 0 for a kind whose frames may not be dropped in that way.
+// dropped. It returns 0 for a kind without such a maximum.
 func maxQueued(kind string) int {
 	switch kind {
 	case KindGesture, KindLook, KindSaid:

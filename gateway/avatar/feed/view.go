@@ -11,7 +11,8 @@ import (
 	"perch/plain"
 )
 
-// view holds the state of a session, and the frames about the session that viewers were sent.
+// view holds the state of the latest session of a robot, or of a session without a robot, and the
+// frames about the session that viewers were sent.
 type view struct {
 	state     agent.State   // latest state from the board
 	states    [2]shownState // states that were last sent to the two groups of viewers; see index
@@ -47,12 +48,12 @@ func index(allStates bool) int {
 }
 
 // isVisible reports whether a snapshot includes a session. A session is visible if it is not idle,
-// or if a conversation is going on.
+// or if a conversation is in progress.
 func isVisible(s agent.State, now time.Time) bool { return s.Talking || s.At(now) != agent.Idle }
 
 // newView returns the view of a new session. It returns nil for an invisible session without a
 // robot, which needs no view. For an invisible session of a robot, the view counts the state idle as
-// sent: viewers need not hear of a robot that does nothing.
+// sent, so that no frame is sent for a robot that does nothing.
 func newView(s agent.State, now time.Time) *view {
 	if isVisible(s, now) {
 		return &view{state: s}
@@ -64,8 +65,8 @@ func newView(s agent.State, now time.Time) *view {
 }
 
 // stateFrame returns a frame with the state at a time, for viewers of all ten states or for viewers
-// of the RFC's seven, and records it as sent. It returns nil if those viewers have that state and
-// detail already.
+// of the RFC's seven, and records it as sent. It returns nil if the same state and detail were sent to
+// these viewers before.
 func (v *view) stateFrame(allStates bool, at time.Time) *Frame {
 	last := &v.states[index(allStates)]
 	next := shownState{state: ShownTo(allStates, v.state.At(at))}
@@ -98,8 +99,9 @@ func (v *view) setTool(t event.ToolStatus, frame *Frame) {
 	}
 }
 
-// setFace sets the latest face. changed reports whether the face or its intensity differs
-// from the previous one; renamed reports whether the language model wrote another word for the face.
+// setFace sets the latest face. changed reports whether the name of the face or its intensity differs
+// from that of the previous face. renamed reports whether the word that the language model wrote for
+// the face differs.
 func (v *view) setFace(e event.Envelope, face event.Emotion) (changed, renamed bool) {
 	changed = v.face.Name != face.Name || v.face.Intensity != face.Intensity
 	renamed = v.face.Tag != face.Tag

@@ -16,7 +16,7 @@ import (
 // Filter selects the frames for one viewer.
 type Filter struct {
 	Kinds      []string         // kinds of frames, such as KindState
-	Sessions   []string         // session IDs; RobotPrefix followed by a robot ID stands for all sessions of that robot; nil selects all sessions
+	Sessions   []string         // session IDs; RobotPrefix followed by a robot ID selects all sessions of the robot; nil selects all sessions
 	AllStates  bool             // whether the viewer gets all ten states instead of the RFC's seven
 	Vocabulary agent.Vocabulary // words for faces
 }
@@ -46,8 +46,8 @@ func SafeName(name string) string {
 // SessionsOf returns the value of Filter.Sessions that selects all sessions of a robot.
 func SessionsOf(id device.ID) []string { return []string{RobotPrefix + string(id)} }
 
-// matches reports whether the filter selects a frame. Sessions does not exclude a frame without
-// session and robot.
+// matches reports whether the filter selects a frame. A frame without session and robot is selected
+// whatever Sessions contains.
 func (f *Filter) matches(x *Frame) bool {
 	if x.Kind == "" {
 		return true // a reply to the viewer
@@ -123,8 +123,7 @@ func (v *Viewer) Late() bool {
 }
 
 // MarkShown must be called after a frame was sent to the program. If the frame contains a notification
-// that counts as shown once sent, and that was not shown before, MarkShown publishes the
-// notification's new state.
+// without a robot, and the notification is still waiting, MarkShown publishes that it was shown.
 func (v *Viewer) MarkShown(frame *Frame) {
 	if frame.notice == "" {
 		return
