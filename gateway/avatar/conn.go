@@ -25,14 +25,14 @@ type Conn struct {
 	log       *slog.Logger
 	name      string        // name of the conversation that the program has joined
 	session   string        // session ID in the events of that conversation
-	character string        // name of the character that replies; empty for the household's character
+	character string        // name of the character that replies, as in Chat.Chat; may be empty
 	out       chan []byte   // encoded messages that write sends
 	greeted   chan struct{} // closed once Program.Greet has succeeded
 
 	// The current reply. Only the goroutine that receives messages may use these fields.
 	cancelReply context.CancelFunc // nil if no reply is in progress
 	replyEnded  chan struct{}      // closed once the reply's goroutine has ended
-	replyDone   *atomic.Bool       // whether the reply is complete or interrupted
+	replyDone   *atomic.Bool       // true once the reply is complete or interrupted
 }
 
 // Session returns the session ID in the events of the program's conversation.
@@ -71,7 +71,7 @@ func (c *Conn) serve(ctx context.Context) {
 }
 
 // read greets the program, and handles messages until the connection ends. It returns an error if
-// the program has to be disconnected.
+// the server has to end the connection, and nil if the connection has ended otherwise.
 func (c *Conn) read(ctx context.Context) error {
 	if err := c.program.Greet(ctx); err != nil {
 		return fmt.Errorf("greet the program: %w", err)
@@ -124,8 +124,8 @@ func (c *Conn) write(ctx context.Context) {
 // errLate is the error of sendFrames if too many frames were queued for the program.
 var errLate = errors.New("the program does not read fast enough")
 
-// sendFrames sends all queued frames that the program shows. If too many were queued, it closes the
-// connection, and returns errLate.
+// sendFrames sends messages for all queued frames, except for those that Program.MessageFor skips. If
+// too many frames were queued, it closes the connection and returns errLate.
 func (c *Conn) sendFrames() error {
 	for {
 		f, late := c.view.Pop()

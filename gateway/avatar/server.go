@@ -1,7 +1,8 @@
-// Package avatar is the common part of the servers for avatar programs, which draw a character
-// that speaks for the agent. A program connects by WebSocket, joins a named conversation with the
-// agent, and receives the tool calls and notifications of that conversation. The protocols are in
-// the packages aituber and llmvtuber.
+// Package avatar is the common part of the servers for avatar programs. An avatar program draws a
+// character that speaks the agent's replies. It connects by WebSocket, joins a named conversation with
+// the agent, and receives the replies, tool calls and notifications of that conversation. The packages
+// aituber and llmvtuber implement the protocols of two such programs. The packages skin and openclaw
+// use the function Accept.
 //
 // Each connection has three goroutines: one receives, one sends, and one produces the
 // current reply. A new question interrupts the current reply. A program that does not read
@@ -27,9 +28,9 @@ import (
 
 // Limits of the connected programs of one kind.
 const (
-	maxPrograms   = 32 // in total
-	maxPerAddress = 8  // from one IP address
-	pingEvery     = 20 * time.Second
+	maxPrograms   = 32               // in total
+	maxPerAddress = 8                // from one IP address
+	pingEvery     = 20 * time.Second // time between pings
 	quietFor      = 50 * time.Second // a connection is dropped after this time without a message or pong
 	sendWithin    = 10 * time.Second // maximum time for sending one message
 )
@@ -40,12 +41,13 @@ type Chat interface {
 	// error, if any, has a Code method.
 	SessionOf(conversation string) (session string, err error)
 	// Chat sends text to a character in the named conversation, and passes each part of the
-	// reply to handle. If character is empty, the household's character replies. If handle
-	// returns an error, the turn ends.
+	// reply to handle. If character is empty, the default character replies. In a robot's
+	// conversation, the robot's own character always replies. If handle returns an error, the
+	// turn ends.
 	Chat(ctx context.Context, conversation, character, text string, handle func(agent.Reply) error) error
 }
 
-// Program implements the protocol for one connected program.
+// Program implements the protocol of avatar programs of one kind, for one connected program.
 type Program interface {
 	// Greet sends the first messages. It is called once, before Handle.
 	Greet(ctx context.Context) error
@@ -58,7 +60,7 @@ type Program interface {
 	MessageFor(f *feed.Frame) any
 }
 
-// Options are the dependencies of a Server.
+// Options are the dependencies and settings of a Server.
 type Options struct {
 	Kind      string // kind of program; also the conversation of a program that does not name one
 	Path      string // path of the WebSocket
@@ -85,8 +87,8 @@ func New(o Options) *Server {
 // (going away), and returns once all connections have ended.
 func (s *Server) Run(ctx context.Context) { s.serving.Run(ctx) }
 
-// Routes mounts the WebSocket. It does not check the program's key: the caller must add a handler to
-// r that does.
+// Routes mounts the WebSocket. The caller must add a handler to r that checks the program's key, because
+// Routes does not.
 func (s *Server) Routes(r gin.IRouter) {
 	r.GET(s.o.Path, func(c *gin.Context) {
 		if err := s.open(c.Writer, c.Request); err != nil {
@@ -100,8 +102,8 @@ func (s *Server) Routes(r gin.IRouter) {
 const Subprotocol = "vtuber.v1"
 
 // open upgrades a request and serves the program on other goroutines. The query may contain the
-// conversation to join (?talk=) and the character that replies (?character=). A robot's conversation
-// is called "robot:" followed by the robot's ID or name.
+// name of the conversation to join (?talk=) and the character that replies (?character=). The name of
+// a robot's conversation is "robot:" followed by the robot's ID or name.
 func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	query, remote := r.URL.Query(), r.RemoteAddr
 	conversation := cmp.Or(query.Get("talk"), s.o.Kind)

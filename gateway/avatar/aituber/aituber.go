@@ -1,5 +1,5 @@
-// Package aituber is the server for aituber-kit, a web page with a VRM or Live2D character
-// that has its own voice. The page's feature "external linkage" connects to Perch (/ws, protocol
+// Package aituber is a server for aituber-kit, a web page that shows a VRM or Live2D character and
+// synthesizes its voice. The page's feature "external linkage" connects to Perch (path /ws, protocol
 // version 2). The agent answers the text that people type or speak to the page, and the page gets
 // each sentence of the reply with the name of a face.
 //
@@ -22,7 +22,7 @@ import (
 type Options struct {
 	Feed  *feed.Feed
 	Chat  avatar.Chat
-	Words *agent.Words
+	Words *agent.Words // names of faces
 	Log   *slog.Logger
 }
 
@@ -54,13 +54,13 @@ func (c *client) acknowledge(ctx context.Context, m message) error {
 	return c.send(ctx, typeAck, m.id, receipt{m.id, m.kind, "ok", ""})
 }
 
-// Greet sends the version of the protocol. The page uses version 1 until it has received that.
+// Greet sends the version of the protocol. The page uses version 1 until it has received this message.
 func (c *client) Greet(ctx context.Context) error {
 	return c.send(ctx, typeReady, "", ready{version, capabilities()})
 }
 
-// Handle handles a message. It answers an invalid message with an error, and ignores unknown types
-// and reports of the page's speech (character.*).
+// Handle handles a message. It answers an invalid message with an error message, and ignores unknown
+// types and the page's reports about its speech (character.*).
 func (c *client) Handle(ctx context.Context, data []byte) error {
 	m, err := parse(data)
 	if err != nil {
@@ -130,8 +130,8 @@ func (c *client) reply(ctx context.Context, m message) (last any) {
 func (c *client) word(face string) string { return c.words.Word(agent.VocabularyVRM, face) }
 
 // MessageFor returns a message that shows a tool call or a notification, or nil for a completed tool
-// call. The page speaks questions and the notifications that are to be spoken, and shows everything
-// else as code.
+// call. The page speaks questions and the notifications whose field Speak is true. It shows all other
+// texts as code.
 func (c *client) MessageFor(f *feed.Frame) any {
 	s := delta{Role: "console", Emotion: c.word(agent.Neutral.Name), Legacy: "end"}
 	switch b := f.Body.(type) {

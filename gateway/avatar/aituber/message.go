@@ -44,7 +44,7 @@ type envelope struct {
 	Session   string `json:"sessionId"`
 	At        string `json:"timestamp"` // ISO 8601
 	Payload   any    `json:"payload"`
-	RequestID string `json:"requestId,omitempty"` // ID of the page's message that this is a reply to
+	RequestID string `json:"requestId,omitempty"` // ID of the page's message to which this message replies
 }
 
 // newEnvelope returns a message of type kind. request is the ID of the message to reply to, or "".
@@ -90,6 +90,7 @@ type message struct {
 	kind, id, text string
 }
 
+// errMessage is wrapped by the errors of parse.
 var errMessage = errors.New("not a message of the external linkage, version 2 or 1")
 
 // parse decodes a message of version 2, or a chat message of version 1.

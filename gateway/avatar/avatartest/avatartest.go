@@ -39,8 +39,8 @@ type Server interface {
 	Run(ctx context.Context)
 }
 
-// Serve runs a server on loopback until the test ends or stop is called. stop may be called more
-// than once.
+// Serve runs a server on loopback until the test ends or stop is called. url begins with ws://. stop
+// may be called more than once.
 func Serve(t testing.TB, s Server, locks ...gin.HandlerFunc) (url string, stop func()) {
 	t.Helper()
 	engine, err := httpserver.NewEngine(slog.New(slog.DiscardHandler))
@@ -63,7 +63,7 @@ func Serve(t testing.TB, s Server, locks ...gin.HandlerFunc) (url string, stop f
 type Appliance struct {
 	Bus  *event.Bus
 	Feed *feed.Feed
-	URL  string
+	URL  string // begins with ws://
 	Stop func() // stops the server; also called at the end of the test, and may be called more than once
 }
 
@@ -93,7 +93,7 @@ func Start(t testing.TB, open func(f *feed.Feed) Server, locks ...gin.HandlerFun
 	return a
 }
 
-// Chats is an avatar.Chat with a scripted agent.
+// Chats is an avatar.Chat that calls the function Answer instead of an agent.
 type Chats struct {
 	Answer func(ctx context.Context, text string, handle func(agent.Reply) error) error
 

@@ -18,7 +18,7 @@ type Client struct {
 	Conn *socket.Conn
 
 	t         testing.TB
-	normalize func(message string) string // as in Dial
+	normalize func(message string) string // parameter of Dial; may be nil
 	listening sync.WaitGroup              // counts goroutines of Listen
 
 	mu       sync.Mutex

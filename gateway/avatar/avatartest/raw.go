@@ -18,8 +18,8 @@ import (
 	"perch/must"
 )
 
-// Raw is the client's side of a WebSocket (RFC 6455). It does nothing by itself: the test decides
-// when to read a frame, and gets pings and the close frame as well.
+// Raw is the client's side of a WebSocket (RFC 6455). The test reads every frame, including pings and
+// the close frame, and Raw does not respond to them.
 type Raw struct {
 	net.Conn
 	R *bufio.Reader
@@ -37,8 +37,8 @@ func DialRaw(t testing.TB, url, path string, headers ...string) *Raw {
 	return Upgrade(t, conn, path, headers...)
 }
 
-// Pipe runs a server until the test ends, and returns a WebSocket to its handler. The connection is
-// in memory, and so works on the virtual time of a synctest bubble.
+// Pipe calls run, which runs a server until the test ends, and returns a WebSocket to the server's
+// handler open. The connection is in memory, so that it works in a synctest bubble.
 func Pipe(t testing.TB, run func(context.Context), open func(http.ResponseWriter, *http.Request) error, headers ...string) *Raw {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -55,7 +55,7 @@ func Pipe(t testing.TB, run func(context.Context), open func(http.ResponseWriter
 	})), "/", headers...)
 }
 
-// NewRaw returns a Raw for a connection on which the handshake is still to be done.
+// NewRaw returns a Raw for a connection. The caller must then call Handshake.
 func NewRaw(t testing.TB, conn net.Conn) *Raw { return &Raw{conn, bufio.NewReader(conn), t} }
 
 // Upgrade does the handshake on a connection, and returns its Raw.

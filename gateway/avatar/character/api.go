@@ -1,6 +1,7 @@
 // Package character serves the API of the three.ws agent system: the actions of characters as
 // a list and as a stream, the passports of characters (name, home page, wallet address and other
-// data about the identity), and the actions that viewers report or request.
+// data about the identity), and the actions that viewers report or request. A viewer is a program that
+// shows a character.
 package character
 
 import (
@@ -57,8 +58,8 @@ type Options struct {
 	// ended. It is nil on an appliance without skills.
 	Perform func(context.Context, skill.Call) (skill.Result, error)
 
-	// Language returns the BCP 47 language tag of a robot, or of the household if the ID
-	// is empty.
+	// Language returns the BCP 47 language tag of a robot, or the appliance's default language
+	// if the ID is empty.
 	Language func(device.ID) string
 }
 
@@ -103,7 +104,7 @@ func parseTypes(query string, isOwner bool) (types []action.Type, err error) {
 	return types, nil
 }
 
-// view selects the actions that a reader gets.
+// view selects the actions for one reader of the list or the stream.
 type view struct {
 	agent   string // ID of a character, or "" for all characters
 	types   []action.Type

@@ -16,13 +16,14 @@ import (
 type limiter struct {
 	mu     sync.Mutex
 	rates  *action.Rates[place]
-	all    rateLimit     // for all published events: too many would displace events about speech from the bus
+	all    rateLimit     // for all admitted events: too many would displace events about speech from the bus
 	stored rateLimit     // for events that are written to disk, as a memory or in the diary
 	wake   chan struct{} // receives an element if an event was delayed
 }
 
-// rateLimit limits the events in each period, at all places together. action.Rates is not enough,
-// because it limits each place separately, and a viewer may use any number of places.
+// rateLimit limits the number of events in each period, at all places together. action.Rates does not
+// replace it, because action.Rates limits each place separately, and a viewer may use any number of
+// places.
 type rateLimit struct {
 	max    int
 	period time.Duration
@@ -30,8 +31,8 @@ type rateLimit struct {
 	n      int       // number of events in the current period
 }
 
-// check returns an error that wraps action.ErrRate if the limit is reached. which is a part of the
-// error's text that says which events are limited; it may be empty.
+// check returns an error that wraps action.ErrRate if the limit is reached. It does not count an event.
+// which is a part of the error's text that says which events are limited; it may be empty.
 func (b *rateLimit) check(now time.Time, which string) error {
 	if now.Sub(b.since) >= b.period {
 		b.since, b.n = now, 0
@@ -73,8 +74,8 @@ func (p *limiter) admit(now time.Time, at place, kind action.Type, e event.Event
 	return publish, nil
 }
 
-// place is a robot, a session without a robot or, if both fields are empty, the household's
-// character.
+// place is where an action takes place: a robot, a session without a robot or, if both fields are
+// empty, neither of them. The action is then the default character's.
 type place struct {
 	robot   device.ID
 	session string
@@ -85,8 +86,8 @@ func newLimiter() limiter {
 		wake: make(chan struct{}, 1)}
 }
 
-// admit reports whether the caller must publish a viewer's event now. Otherwise Run publishes the
-// event later, or the event is dropped.
+// admit calls limiter.admit for a viewer's event. If publish is false, Run publishes the event later, or
+// the event is dropped.
 func (a *API) admit(at place, kind action.Type, e event.Event) (publish bool, err error) {
 	a.limiter.mu.Lock()
 	publish, err = a.limiter.admit(time.Now(), at, kind, e)

@@ -89,13 +89,13 @@ func (a *API) handleReport(ctx context.Context, r report, session string) (repor
 	return reportResponse{err == nil, outcome, character}, err
 }
 
-// carryOut carries out the action of an event: it has the robot speak, stores a fact, or performs a
-// skill and has the robot speak its result. For any other action, and for speech without a robot, it
-// publishes the event.
+// carryOut carries out the action of an event. It makes the robot speak, stores a fact, or performs a
+// skill and carries out the speech with the skill's result. For any other action, and for speech
+// without a robot, it publishes the event.
 func (a *API) carryOut(ctx context.Context, at place, e event.Event) (outcome string, err error) {
 	switch e := e.(type) {
 	case event.Said:
-		if at.robot != "" { // an event is published once the robot speaks the text
+		if at.robot != "" { // the event is published when the robot speaks the text
 			queued, err := a.o.Say(ctx, at.robot, e.Text)
 			if queued {
 				return outcomeQueued, err
@@ -120,9 +120,10 @@ func (a *API) carryOut(ctx context.Context, at place, e event.Event) (outcome st
 	return outcomeDone, nil
 }
 
-// perform performs a skill, and returns what is to be said then. It returns an error if the skill may
-// not be performed here, if too many skills are running, or if the arguments are invalid; some of these
-// errors are also published. Other failures of a skill are only published.
+// perform performs a skill, and returns the text to speak afterwards, which may be empty. It returns an
+// error if the skill does not exist or may not be performed here, if too many skills are running, or if
+// the arguments are invalid. Some of these errors are also published. Other failures of a skill are
+// only published.
 func (a *API) perform(ctx context.Context, at place, e event.SkillStarted) (said string, err error) {
 	if a.o.Perform == nil {
 		return "", &httpserver.Fault{Word: "no_skills", Sentence: "there is no such skill here", HTTP: http.StatusNotFound}
@@ -131,7 +132,7 @@ func (a *API) perform(ctx context.Context, at place, e event.SkillStarted) (said
 		Now: time.Now(), Language: a.o.Language(at.robot), Untrusted: at.robot != "" && !a.o.Robots.Trusts(at.robot), Exposed: true})
 	for _, known := range []struct {
 		err            error
-		word, sentence string // an empty sentence stands for the text of err
+		word, sentence string // sentence is empty to use the text of err
 		status         int
 	}{
 		{skill.ErrHidden, "skill_not_exposed", "", http.StatusForbidden},
@@ -152,7 +153,7 @@ func (a *API) perform(ctx context.Context, at place, e event.SkillStarted) (said
 }
 
 // findPlace returns the place for a viewer's event: an adopted robot, the session of the viewer's
-// chat, or the household's character.
+// chat or, if robot and session are empty, the zero place.
 func (a *API) findPlace(robot, session string) (place, error) {
 	if name, ok := strings.CutPrefix(session, feed.RobotPrefix); ok && robot == "" {
 		robot, session = name, ""

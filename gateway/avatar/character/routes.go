@@ -18,8 +18,8 @@ import (
 	"perch/limit"
 )
 
-// Routes mounts the API for viewers. isOwner must report whether a request is from the owner, who
-// also sees private actions.
+// Routes mounts the API for viewers: the list and the stream of actions, the passports, and the reports.
+// isOwner must report whether a request is from the owner, who also sees private actions.
 func (a *API) Routes(r gin.IRouter, isOwner func(*http.Request) bool) {
 	r.GET("/api/v1/actions", func(c *gin.Context) {
 		n, err := strconv.Atoi(c.DefaultQuery("n", strconv.Itoa(defaultRecent)))
@@ -88,10 +88,11 @@ func (a *API) serveReport(c *gin.Context) {
 	}
 }
 
-// me is the ID in a path that stands for the character of the robot or session in the request.
+// me is an ID in a path. It selects the character of the robot or session that the request names.
 const me = "me"
 
-// OwnerRoutes mounts the API for the owner.
+// OwnerRoutes mounts the API for the owner, which changes passports. The caller must check that a
+// request is from the owner.
 func (a *API) OwnerRoutes(r gin.IRouter) {
 	agents := r.Group("/api/agents", httpserver.Limit(passport.MaxBytes))
 	agents.PUT("/:id", a.handlePassport(a.o.Passports.Change))
@@ -137,8 +138,9 @@ func (a *API) handlePassport(handle func(id string, body []byte) (map[string]any
 	}
 }
 
-// characterID returns the ID in the path of a request. If that is me, it returns the ID of the
-// character of the robot or session in the request, or of the household's character.
+// characterID returns the ID in the path of a request. If that ID is me, it returns the ID of the
+// character of the robot or session that the request names, or of the default character if the request
+// names neither.
 func (a *API) characterID(c *gin.Context) (string, error) {
 	id := c.Param("id")
 	if id != me {

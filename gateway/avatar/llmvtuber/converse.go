@@ -18,8 +18,8 @@ const (
 	// playedTimeout is how long the server waits for the client's report that all sound was
 	// played, counted from the end of the sound.
 	playedTimeout = 10 * time.Second
-	// dropsSoundFor is how long a client drops sound after an interruption. Only a reply without
-	// a language model is ready so soon that it has to wait for the end of this time.
+	// dropsSoundFor is how long a client drops sound after an interruption. Usually a reply takes
+	// longer; only a reply without a language model has to wait for the end of this time.
 	dropsSoundFor = 500 * time.Millisecond
 )
 
@@ -81,7 +81,7 @@ func (c *client) waitPlayed(ctx context.Context, until time.Time) bool {
 		select {
 		case <-c.played:
 			// The report may belong to an interrupted reply, or come from a client that plays
-			// no sound. The reply therefore goes on until all sound must have ended.
+			// no sound. The reply therefore lasts at least until the end of the sound.
 			timer.Reset(time.Until(until))
 		case <-timer.C:
 			return true
@@ -128,7 +128,7 @@ func (s *speech) sendReply(ctx context.Context, r agent.Reply) error {
 			return err
 		}
 		if len(pcm) == 0 {
-			return s.client.send(ctx, newSubtitle(r.Text)) // the client shows a subtitle by itself only if there is sound
+			return s.client.send(ctx, newSubtitle(r.Text)) // without sound the client does not show the sentence as a subtitle
 		}
 		s.until = slices.MaxFunc([]time.Time{s.until, time.Now()}, time.Time.Compare).Add(time.Duration(len(pcm)) * time.Second / voice.SpeakerRate)
 		s.Loudness.SetEnd(s.client.conn.Session(), s.until)
@@ -158,7 +158,8 @@ func sleepUntil(ctx context.Context, until time.Time) error {
 	}
 }
 
-// speak returns the sound of a sentence at voice.SpeakerRate, or nil without a synthesizer.
+// speak returns the sound of a sentence at voice.SpeakerRate, or nil without a synthesizer. It stops a
+// synthesizer that produces more sound than the sentence can have.
 func (o Options) speak(ctx context.Context, sentence string) (pcm []int16, err error) {
 	if o.Synthesizer == nil {
 		return nil, nil

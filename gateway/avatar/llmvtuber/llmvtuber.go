@@ -1,5 +1,5 @@
 // Package llmvtuber is a server for the client of Open-LLM-VTuber, a web page or desktop
-// program that draws a Live2D model. Perch replaces that project's own server (/client-ws). The
+// program that draws a Live2D model. Perch replaces that project's own server (path /client-ws). The
 // agent answers the text or speech that the client sends. The client gets each sentence of the
 // reply with its sound, the loudness for the mouth and the expression for the face. The client
 // also shows tool calls and notifications.
@@ -44,7 +44,7 @@ const (
 	maxUtterances = 1   // utterances of all clients that are recognized at a time: the robots need the recognizer too
 	maxPerSecond  = 100 // messages from one client
 
-	recognizeTimeout = time.Minute
+	recognizeTimeout = time.Minute // includes the wait for the recognizer
 )
 
 // Server accepts clients.
@@ -66,9 +66,8 @@ func New(o Options) *Server {
 	return s
 }
 
-// Apply replaces the recognizer, synthesizer, words, model, name and speech options. A reply in
-// progress continues with the previous options. The previous Hold is not called after Apply has
-// returned.
+// Apply replaces the options, except for Feed, Chat and Log. A reply in progress continues with the
+// previous options. The previous Hold is not called after Apply has returned.
 func (s *Server) Apply(o Options) {
 	o.Model = cmp.Or(o.Model, DefaultModel())
 	if o.Hold == nil {
@@ -86,7 +85,8 @@ func (s *Server) acquireOptions() (o Options, release func()) {
 	return s.o, s.o.Hold()
 }
 
-// options returns the options. Recognizer and Synthesizer must not be used, since they may be closed.
+// options returns the options. The caller must not use Recognizer and Synthesizer, because they may be
+// closed.
 func (s *Server) options() Options {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,8 +134,8 @@ func (c *client) send(ctx context.Context, messages ...any) error {
 	return nil
 }
 
-// Handle handles a message. An invalid message is answered with an error message, as by
-// Open-LLM-VTuber's own server.
+// Handle handles a message. Like Open-LLM-VTuber's own server, it answers an invalid message with an
+// error message.
 func (c *client) Handle(ctx context.Context, data []byte) error {
 	m, err := parse(data)
 	if err != nil {
@@ -244,6 +244,7 @@ func (c *client) answerSpeech(ctx context.Context, utterance *voice.Utterance) {
 	}
 }
 
+// errNoRecognizer is the error of recognize without Options.Recognizer.
 var errNoRecognizer = errors.New("there is no recognizer")
 
 // recognize returns the text of an utterance, or "" if no words were recognized.
