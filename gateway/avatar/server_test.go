@@ -25,10 +25,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// scripted is a protocol scripted by a test. Its messages for notifications are their texts.
+// scripted is a Program whose methods a test provides. The message for a notification is the
+// notification's text.
 type scripted struct {
 	conn   *Conn
-	greet  func(ctx context.Context, c *Conn) error
+	greet  func(ctx context.Context, c *Conn) error // nil to send "hello"
 	handle func(ctx context.Context, c *Conn, message string) error
 	show   func(text string) // called before a notification is sent; may be nil
 }
@@ -55,7 +56,7 @@ func (s *scripted) MessageFor(f *feed.Frame) any {
 	return n.Text
 }
 
-// newServer returns a server of programs with a script.
+// newServer returns a server that uses a copy of script for each program.
 func newServer(f *feed.Feed, script scripted) *Server {
 	return New(Options{Kind: "scripted", Path: "/", Feed: f, Chat: &avatartest.Chats{}, Log: slog.New(slog.DiscardHandler),
 		New: func(c *Conn) Program {
@@ -65,7 +66,7 @@ func newServer(f *feed.Feed, script scripted) *Server {
 		}})
 }
 
-// start runs such a server.
+// start runs the server that newServer returns, until the test ends.
 func start(t *testing.T, script scripted) (*avatartest.Appliance, *Server) {
 	t.Helper()
 	var s *Server
@@ -76,7 +77,7 @@ func start(t *testing.T, script scripted) (*avatartest.Appliance, *Server) {
 	return h, s
 }
 
-// piped runs such a server on virtual time, with one program.
+// piped runs the server that newServer returns in a synctest bubble, and connects one program.
 func piped(t *testing.T, script scripted) (*Server, *avatartest.Raw) {
 	t.Helper()
 	bus := event.NewBus()
@@ -89,7 +90,8 @@ func notice(n int) event.Notification {
 	return event.Notification{ID: fmt.Sprint(n), Text: fmt.Sprint("notice ", n), Urgency: "normal"}
 }
 
-// TestGreetingPrecedesFrames that wait, which are shown after it.
+// TestGreetingPrecedesFrames checks that a waiting notification is sent after all messages of Greet, and
+// then counts as shown.
 func TestGreetingPrecedesFrames(t *testing.T) {
 	const greetings = 20
 	h, _ := start(t, scripted{greet: func(ctx context.Context, c *Conn) error {
@@ -116,7 +118,7 @@ func TestGreetingPrecedesFrames(t *testing.T) {
 	waittest.For(t, "it was shown", func() bool { return !waits() })
 }
 
-// lastWords is a last message whose encoding blocks until its answer is interrupted.
+// lastWords is the last message of a reply. Its encoding blocks until the reply is interrupted.
 type lastWords struct {
 	interrupted <-chan struct{}
 	begun       chan<- struct{} // closed when encoding begins
@@ -128,8 +130,8 @@ func (w lastWords) MarshalJSON() ([]byte, error) {
 	return []byte(`"last"`), nil
 }
 
-// TestOneAnswerAtATime: the next question and Interrupt end an answer; an answer that only has
-// its last message to send does not count as interrupted.
+// TestOneAnswerAtATime checks that the next question and Interrupt end a reply. A reply of which only
+// the last message remains to be sent does not count as interrupted.
 func TestOneAnswerAtATime(t *testing.T) {
 	var answering atomic.Int32
 	ending := make(chan struct{})
@@ -174,14 +176,15 @@ func TestOneAnswerAtATime(t *testing.T) {
 	waittest.For(t, "who leaves ends the answer", func() bool { return answering.Load() == 0 })
 }
 
-// TestRunClosesConnections with 1001 at its end, and waits for answers.
+// TestRunClosesConnections checks that Run closes the connections with status 1001 when ctx ends, and
+// waits for the end of replies.
 func TestRunClosesConnections(t *testing.T) {
 	var answered atomic.Bool
 	h, s := start(t, scripted{handle: func(ctx context.Context, c *Conn, _ string) error {
 		c.StartReply(ctx, func(ctx context.Context) any {
 			_ = c.Send(ctx, "begun")
 			<-ctx.Done()
-			time.Sleep(20 * time.Millisecond) // it has something to put away
+			time.Sleep(20 * time.Millisecond) // the reply needs some time to end
 			answered.Store(true)
 			return nil
 		})
@@ -203,10 +206,10 @@ func TestRunClosesConnections(t *testing.T) {
 	}
 }
 
-// TestSlowProgramIsDisconnected when too many frames wait, with a code to come back; the others
-// do not notice.
+// TestSlowProgramIsDisconnected checks that a program is disconnected with status 1013 (try again later)
+// when too many frames are queued for it, and that other programs get all frames.
 func TestSlowProgramIsDisconnected(t *testing.T) {
-	const many = 100 // more than may wait
+	const many = 100 // more notifications than an outbox holds
 	showing, goOn := make(chan struct{}, many+1), make(chan struct{})
 	var held atomic.Bool
 	h, s := start(t, scripted{show: func(string) {
@@ -235,7 +238,7 @@ func TestSlowProgramIsDisconnected(t *testing.T) {
 	waittest.For(t, "it is gone", func() bool { return s.serving.Connected() == 1 })
 }
 
-// TestProgramThatReadsNothing is disconnected after the time that a message may take.
+// TestProgramThatReadsNothing checks that a program that does not read is disconnected after sendWithin.
 func TestProgramThatReadsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan struct{})

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// harness is a server with scripted chats.
+// harness is a running server whose agent is chats.Answer.
 type harness struct {
 	*avatartest.Appliance
 	chats *avatartest.Chats
@@ -35,7 +35,7 @@ func newHarness(t testing.TB) *harness {
 	return h
 }
 
-// open returns a page after the greeting.
+// open connects a page, and reads the server's first message.
 func (h *harness) open(t testing.TB) *avatartest.Client {
 	t.Helper()
 	return avatartest.AITuber(t, h.URL, "?token="+avatartest.Key)
@@ -49,7 +49,7 @@ func of(kind, id, payload string) string {
 	return `{"type":"` + kind + `","payload":` + payload + `,"requestId":"` + id + `"}`
 }
 
-// TestTurn compares the messages of a turn with faces.
+// TestTurn checks the messages of a handshake and of turns with faces.
 func TestTurn(t *testing.T) {
 	h := newHarness(t)
 	h.chats.Answer = func(_ context.Context, text string, take func(agent.Reply) error) error {
@@ -68,12 +68,13 @@ func TestTurn(t *testing.T) {
 	for _, kind := range []string{"character.message.rendered", "character.speech.start", "character.speech.done", "character.response.done", "x"} {
 		p.Send(`{"version":"2","id":"m4","type":"` + kind + `","requestId":"m3","payload":{"requestId":"m3"}}`)
 	}
-	p.Send(`{"type":"chat","content":"again"}`) // as in version 1
+	p.Send(`{"type":"chat","content":"again"}`) // a message of version 1
 	p.Expect(`{"type":"ack","payload":{"type":"chat.message","status":"ok"}}`, `{"type":"chat.start","payload":{}}`,
 		`{"type":"chat.delta","payload":{"text":"again?","role":"assistant","emotion":"neutral"}}`)
 }
 
-// TestCancel ends an answer, as another question does; the page gets the end of each.
+// TestCancel checks that control.cancel and another question end a reply, and that the page is told the
+// end of each reply.
 func TestCancel(t *testing.T) {
 	h := newHarness(t)
 	h.chats.Answer = func(ctx context.Context, text string, take func(agent.Reply) error) error {
@@ -107,7 +108,8 @@ func TestCancel(t *testing.T) {
 	p.Expect(ack("m5", "chat.message"), of("chat.start", "m5", "{}"), of("chat.error", "m5", `{"message":"agent is busy"}`))
 }
 
-// TestEndIsSentOnce, however soon the next question follows.
+// TestEndIsSentOnce checks that the end of a reply is sent once, even if the next question follows at
+// once.
 func TestEndIsSentOnce(t *testing.T) {
 	h := newHarness(t)
 	h.chats.Answer = func(_ context.Context, text string, _ func(agent.Reply) error) error {
@@ -127,7 +129,7 @@ func TestEndIsSentOnce(t *testing.T) {
 	}
 }
 
-// TestFrames of tools and notifications.
+// TestFrames checks the messages for tool calls and notifications.
 func TestFrames(t *testing.T) {
 	h := newHarness(t)
 	p := h.open(t)
@@ -147,8 +149,8 @@ func TestFrames(t *testing.T) {
 	shows("Fire!", "assistant")
 }
 
-// TestGarbage is answered with an error; a message that is too large ends the connection. Pages that
-// do not read do not delay the end.
+// TestGarbage checks that invalid messages are answered with an error, that a too large message ends the
+// connection, and that a page that does not read delays neither other pages nor the end of the server.
 func TestGarbage(t *testing.T) {
 	h := newHarness(t)
 	p := h.open(t)

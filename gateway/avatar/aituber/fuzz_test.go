@@ -15,8 +15,8 @@ import (
 	"perch/must"
 )
 
-// FuzzConversation: of any messages, one a line, each that needs an answer has one, and each question
-// ends at most once.
+// FuzzConversation sends the lines of the script as messages. It checks that each message that needs an
+// answer gets one, and that there are not more ends of replies than questions.
 func FuzzConversation(f *testing.F) {
 	ask := func(id, text string) string {
 		return `{"version":"2","id":"` + id + `","type":"chat.message","payload":{"text":"` + text + `","image":"data:image/png;base64,AA"}}`
@@ -43,7 +43,7 @@ func FuzzConversation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, script []byte) {
 		conn := avatartest.Redial(t, h.URL+"/ws?token="+avatartest.Key)
 		defer conn.Drop()
-		late := time.AfterFunc(20*time.Second, conn.Drop) // if the server does not answer
+		late := time.AfterFunc(20*time.Second, conn.Drop) // ends Receive if the server does not answer
 		defer late.Stop()
 		acks, pongs := 0, 1
 		for n, line := range bytes.Split(script, []byte("\n")) {

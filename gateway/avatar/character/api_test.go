@@ -28,25 +28,25 @@ import (
 	"perch/must"
 )
 
-// harness is an API with scripted dependencies.
+// harness is an API with fake dependencies.
 type harness struct {
 	*API
 	bus    *event.Bus
 	engine *gin.Engine
-	said   []string
-	facts  []event.Remembered
+	said   []string           // calls of Options.Say: robot ID and text
+	facts  []event.Remembered // facts of the calls of Options.Remember
 }
 
 type trusted device.ID
 
 func (r trusted) Trusts(id device.ID) bool { return id == device.ID(r) }
 
-const viewersKey = "the viewer's" // not an owner's
+const viewersKey = "the viewer's" // Authorization header of requests that are not from the owner
 
 const adopted = "a0b1c2d3e4f5"
 
-// FuzzReport: a report is accepted or refused as the viewer's fault, and accepted ones are valid
-// actions.
+// FuzzReport checks that any report is accepted or rejected with a status from 400 to 499, that a
+// rejected report has no effect, and that the actions of accepted reports are valid JSON.
 func FuzzReport(f *testing.F) {
 	for _, kind := range action.Types() {
 		f.Add([]byte(`{"type":"` + string(kind) + `","payload":{}}`))
@@ -79,7 +79,7 @@ func FuzzReport(f *testing.F) {
 	})
 }
 
-// newHarness must be called in a synctest bubble.
+// newHarness returns a harness with a running API. It must be called in a synctest bubble.
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	h := &harness{bus: event.NewBus()}
@@ -162,8 +162,8 @@ func TestActionsAreListed(t *testing.T) {
 	})
 }
 
-// TestPrivateActionsAreHidden from viewers, in the list and in the stream: facts, signed messages,
-// and the arguments and results of skills.
+// TestPrivateActionsAreHidden checks that viewers get no facts, no signed messages, and no arguments and
+// results of skills, neither in the list nor in the stream.
 func TestPrivateActionsAreHidden(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		ask := func(ctx context.Context, path, key string) string {
@@ -210,7 +210,7 @@ func TestPrivateActionsAreHidden(t *testing.T) {
 	})
 }
 
-// TestStreamResumes after an id.
+// TestStreamResumes checks that a stream continues after the event in Last-Event-ID.
 func TestStreamResumes(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		stream := func(query, last string) string {
@@ -274,8 +274,8 @@ func TestReports(t *testing.T) {
 	})
 }
 
-// TestRates of one place.
-// TestSkillsSpeak what they say, by the robot or in the session. A skill that fails says nothing.
+// TestSkillsSpeak checks that the result of a skill is spoken by the robot, or published as speech in
+// the session. Nothing is spoken if the skill fails.
 func TestSkillsSpeak(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.o.Language = func(device.ID) string { return "en" }
@@ -301,6 +301,7 @@ func TestSkillsSpeak(t *testing.T) {
 	})
 }
 
+// TestRates checks the limits of gestures, emotes and looks at one place.
 func TestRates(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		wave := `{"type":"gesture","payload":{"name":"wave"}}`
@@ -345,7 +346,8 @@ func TestRates(t *testing.T) {
 	})
 }
 
-// TestGestureWithoutRobot: only a connected robot makes a gesture.
+// TestGestureWithoutRobot checks that the outcome of a gesture is noted while the robot is not
+// connected.
 func TestGestureWithoutRobot(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		wave := func(want string) {
@@ -362,7 +364,7 @@ func TestGestureWithoutRobot(t *testing.T) {
 	})
 }
 
-// TestReportsAreBounded over all sessions, so that they push no speech out of the bus.
+// TestReportsAreBounded checks the limit of events per second in all sessions together.
 func TestReportsAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.bus.Publish(adopted, "s", event.Said{Text: "Hi"})
@@ -385,8 +387,8 @@ func TestReportsAreBounded(t *testing.T) {
 	})
 }
 
-// TestStoredReportsAreBounded over all sessions, so that they fill neither memory nor diary; other
-// reports are still accepted.
+// TestStoredReportsAreBounded checks the limit of stored events per minute in all sessions together. It
+// does not apply to types of events that are not stored.
 func TestStoredReportsAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		taken := 0

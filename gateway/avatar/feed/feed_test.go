@@ -34,12 +34,12 @@ const (
 
 var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 
-// screen returns a skin without a connection.
+// screen returns a viewer of the RFC's kinds of frames. all selects Filter.AllStates.
 func screen(f *Feed, all bool) *Viewer {
 	return f.Join(Filter{Kinds: RFCKinds(), AllStates: all, Vocabulary: agent.VocabularyRFC})
 }
 
-// shows reads the frames that wait, and returns the states as "session:state".
+// shows removes all queued frames, and returns the states among them as "session:state".
 func (v *Viewer) shows(t testing.TB) (states []string) {
 	t.Helper()
 	for {
@@ -64,7 +64,7 @@ func newFeedOf(bus *event.Bus, board *agent.Board) *Feed {
 		Log: slog.New(slog.DiscardHandler)})
 }
 
-// valid checks a frame against the published schema.
+// valid checks a frame against the JSON Schema that package skin publishes.
 func valid(t testing.TB, data []byte) {
 	t.Helper()
 	var v any
@@ -88,7 +88,7 @@ var schema = sync.OnceValue(func() *jsonschema.Resolved {
 	return resolved
 })
 
-// TestPassingStatesEnd on time.
+// TestPassingStatesEnd checks that the states attention and error end after 4 s and 5 s.
 func TestPassingStatesEnd(t *testing.T) {
 	for end, want := range map[string]struct {
 		state string
@@ -126,14 +126,14 @@ func TestPassingStatesEnd(t *testing.T) {
 	}
 }
 
-// TestSkinsFollowTheBoard: whatever happens, and whenever a skin joins, the last state that it
-// was sent of a session is the board's.
+// TestSkinsFollowTheBoard checks with random events that the latest state of each session that a viewer
+// was sent is the state on the board, no matter when the viewer has joined.
 func TestSkinsFollowTheBoard(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bus, board := event.NewBus(), agent.NewBoard()
 		defer bus.Close()
 		f := newFeedOf(bus, board)
-		at, seq := time.Now(), uint64(0) // join reads the clock
+		at, seq := time.Now(), uint64(0) // Feed.Join uses the current time, too
 		var skins []*Viewer
 		sent := map[*Viewer]map[string]agent.Shown{}
 		join := func() {
@@ -170,7 +170,8 @@ func TestSkinsFollowTheBoard(t *testing.T) {
 					}
 					var b State
 					if json.Unmarshal(made.Data, &b) == nil && b.Type == KindState {
-						// Tools change only the detail of a state, and a session may return.
+						// A frame with the same state may differ in its detail. A session that has ended may
+						// begin again as idle.
 						if was := sent[s][b.Session]; was == b.State && b.State != agent.Working && b.State != agent.Juggling &&
 							b.State != agent.Idle {
 							t.Fatalf("%s is sent %s twice", b.Session, was)
@@ -205,7 +206,7 @@ func anEvent(t *rapid.T) event.Event {
 	}).Draw(t, "event")
 }
 
-// TestLongNamesAreCut, and stay letters.
+// TestLongNamesAreCut checks that long names and texts are cut between characters.
 func TestLongNamesAreCut(t *testing.T) {
 	bus := event.NewBus()
 	defer bus.Close()
@@ -224,7 +225,8 @@ func TestLongNamesAreCut(t *testing.T) {
 	}
 }
 
-// TestFaceIsSentAgain after its session was idle, also if only viewers of the RFC's states saw that.
+// TestFaceIsSentAgain checks that the same face is sent again after its session was idle, even if only
+// viewers of the RFC's seven states saw the session as idle.
 func TestFaceIsSentAgain(t *testing.T) {
 	for _, rest := range [][]event.Event{
 		{event.TurnEnded{End: event.EndCancelled}}, {event.TurnEnded{}, event.ListeningStarted{}}, {event.RobotOffline{}, event.RobotOnline{}},

@@ -9,7 +9,8 @@ import (
 	"perch/event"
 )
 
-// TestUnusedMoodsAreBounded, and are not encoded.
+// TestUnusedMoodsAreBounded checks that at most maxMoods moods are stored, and that no frames are made
+// for moods if no viewer has subscribed to them.
 func TestUnusedMoodsAreBounded(t *testing.T) {
 	f := &Feed{viewers: map[*Viewer]bool{{out: newOutbox(), filter: Filter{Kinds: RFCKinds()}}: true}, moods: moods{}}
 	for n := range maxMoods + 10 {
@@ -25,7 +26,7 @@ func TestUnusedMoodsAreBounded(t *testing.T) {
 	}
 }
 
-// TestUnreadMoodsAreReplaced by later ones of the same session.
+// TestUnreadMoodsAreReplaced checks that a queued mood is replaced by later moods of the same session.
 func TestUnreadMoodsAreReplaced(t *testing.T) {
 	s := &Viewer{out: newOutbox(), filter: Filter{Kinds: AllKinds()}}
 	f := &Feed{viewers: map[*Viewer]bool{s: true}, moods: moods{}}

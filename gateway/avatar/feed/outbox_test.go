@@ -12,7 +12,7 @@ import (
 	"perch/limit"
 )
 
-// drawFrame draws a frame of a few sessions.
+// drawFrame returns a random frame of one of three sessions. Its Data is n.
 func drawFrame(t *rapid.T, n int) *Frame {
 	session := rapid.SampledFrom([]string{"s1", "s2", "s3"}).Draw(t, "session")
 	f := &Frame{Session: session, Data: fmt.Append(nil, n)}
@@ -33,8 +33,9 @@ func drawFrame(t *rapid.T, n int) *Frame {
 	return f
 }
 
-// TestSlowViewer: frames stay in order and the newest of every key is among them, except for
-// notifications of low urgency and changes of notifications; or else the viewer is late.
+// TestSlowViewer checks with random frames that a viewer either is late, or gets frames in the order in
+// which they were queued, among them the newest frame with each key. Notifications of low urgency and
+// changes of notifications may be missing.
 func TestSlowViewer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := newOutbox()
@@ -74,7 +75,8 @@ func TestSlowViewer(t *testing.T) {
 	})
 }
 
-// TestFewFramesAreRetained, stale or not.
+// TestFewFramesAreRetained checks that an outbox drops no frame, not even a stale one, as long as it has
+// at most crowded frames.
 func TestFewFramesAreRetained(t *testing.T) {
 	o := newOutbox()
 	for range crowded {
@@ -104,7 +106,8 @@ func TestFewFramesAreRetained(t *testing.T) {
 	}
 }
 
-// TestLateViewer has too many notifications or tools.
+// TestLateViewer checks how many notifications and tools make a viewer late, and that notifications of
+// low urgency are dropped, oldest first.
 func TestLateViewer(t *testing.T) {
 	for _, c := range []struct {
 		kind string
@@ -128,7 +131,8 @@ func TestLateViewer(t *testing.T) {
 	}
 }
 
-// TestGesturesOfManySessionsAreBounded: the latest remain, and displace no other frames.
+// TestGesturesOfManySessionsAreBounded checks that gestures, looks, sentences and moods of many sessions
+// do not fill the outbox: the latest remain, and frames of other kinds are not dropped.
 func TestGesturesOfManySessionsAreBounded(t *testing.T) {
 	for _, kind := range []string{KindGesture, KindLook, KindSaid, KindMood} {
 		o := newOutbox()
@@ -147,7 +151,8 @@ func TestGesturesOfManySessionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestSnapshotMakesNobodyLate, even with more notifications than may wait.
+// TestSnapshotMakesNobodyLate checks that a snapshot with more than maxNotices notifications does not
+// make the viewer late.
 func TestSnapshotMakesNobodyLate(t *testing.T) {
 	o := newOutbox()
 	var all []*Frame
@@ -166,7 +171,8 @@ func TestSnapshotMakesNobodyLate(t *testing.T) {
 	}
 }
 
-// TestSubscribingAgain and again neither queues a frame twice nor makes the viewer late.
+// TestSubscribingAgain checks that repeated calls of Subscribe neither queue a frame twice nor make the
+// viewer late.
 func TestSubscribingAgain(t *testing.T) {
 	bus := event.NewBus()
 	defer bus.Close()

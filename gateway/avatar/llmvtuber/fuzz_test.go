@@ -17,8 +17,8 @@ import (
 	"perch/voice"
 )
 
-// FuzzConversation: any messages, one a line, are answered with messages that the client knows, and
-// each request and a last heartbeat has an answer.
+// FuzzConversation sends the lines of the script as messages. It checks that the server sends only types
+// of messages that the client knows, and that each request and the last heartbeat get an answer.
 func FuzzConversation(f *testing.F) {
 	mic := `{"type":"mic-audio-data","audio":[0,0.5,-1]}` + "\n" + `{"type":"mic-audio-end","images":[]}`
 	for _, seed := range []string{
@@ -60,7 +60,7 @@ func FuzzConversation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, script []byte) {
 		conn := avatartest.Redial(t, h.URL+"/client-ws?token="+avatartest.Key)
 		defer conn.Drop()
-		late := time.AfterFunc(20*time.Second, conn.Drop) // if the server does not answer
+		late := time.AfterFunc(20*time.Second, conn.Drop) // ends Receive if the server does not answer
 		defer late.Stop()
 		told := map[string]int{}
 		hear := func(until func() bool) {
@@ -111,12 +111,12 @@ func FuzzConversation(f *testing.F) {
 	})
 }
 
-// knownMessages returns the types that the client knows.
+// knownMessages returns the types of messages that the client handles.
 func knownMessages() []string {
 	return []string{"control", "set-model-and-conf", "full-text", "config-files", "background-files", "audio", "history-data", "new-history-created",
 		"history-deleted", "history-list", "user-input-transcription", "error", "group-update", "backend-synth-complete", "force-new-message",
 		"tool_call_status", "heartbeat-ack"}
 }
 
-// String returns the key under which a message is counted.
+// String returns the key under which FuzzConversation counts the message.
 func (l textMessage) String() string { return l.Type + " " + l.Text }

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// says returns a script with replies.
+// says returns a function for avatartest.Chats.Answer that answers every text with replies.
 func says(replies ...agent.Reply) func(context.Context, string, func(agent.Reply) error) error {
 	return func(_ context.Context, _ string, take func(agent.Reply) error) error {
 		for _, r := range replies {
@@ -32,7 +32,7 @@ func says(replies ...agent.Reply) func(context.Context, string, func(agent.Reply
 	}
 }
 
-// forever is a script that speaks until it is interrupted.
+// forever is a function for avatartest.Chats.Answer whose reply lasts until it is interrupted.
 func forever(ctx context.Context, _ string, take func(agent.Reply) error) error {
 	for ctx.Err() == nil {
 		if err := take(agent.Say{Text: "And another."}); err != nil {
@@ -42,7 +42,7 @@ func forever(ctx context.Context, _ string, take func(agent.Reply) error) error 
 	return ctx.Err()
 }
 
-// recognizer is a scripted recognizer.
+// recognizer is a voice.Recognizer that calls the function with the sound of the whole utterance.
 type recognizer func(pcm []int16) (voice.Transcript, error)
 
 func (recognizer) Name() string { return "scripted" }
@@ -59,7 +59,8 @@ func (e recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.O
 	return e(pcm[:n])
 }
 
-// program is a command that synthesizes its last argument as a WAV.
+// program is a voice.Synthesizer that runs a command. The command gets the text as its last argument,
+// and writes a WAV file to its standard output.
 type program []string
 
 func (p program) Name() string { return p[0] }
@@ -86,7 +87,7 @@ func (p program) Synthesize(ctx context.Context, text string, _ voice.Options, o
 	}
 }
 
-// loud is a synthesizer of n samples for each sentence.
+// loud is a voice.Synthesizer. Its value is the number of samples for each sentence.
 type loud int
 
 func (loud) Name() string { return "loud" }
@@ -99,7 +100,7 @@ func (n loud) Synthesize(_ context.Context, _ string, _ voice.Options, out func(
 	return out(pcm)
 }
 
-// harness is a server with scripted chats.
+// harness is a running server whose agent is chats.Answer.
 type harness struct {
 	*avatartest.Appliance
 	chats *avatartest.Chats
@@ -123,7 +124,7 @@ func (h *harness) dial(query string) (*socket.Conn, error) {
 	return socket.Dial(context.Background(), h.URL+"/client-ws"+query, socket.Options{})
 }
 
-// open returns a client after the greeting.
+// open connects a client, and reads the messages of the greeting. query begins with "&", or is empty.
 func (h *harness) open(t testing.TB, query string) *avatartest.Client {
 	t.Helper()
 	return avatartest.LLMVTuber(t, h.URL, "?token="+avatartest.Key+query)

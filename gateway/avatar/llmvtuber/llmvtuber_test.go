@@ -41,10 +41,11 @@ func sentence(text, sound, actions string) string {
 		`"display_text":{"text":%q,"name":"Chan","avatar":""},"actions":%s,"forwarded":false}`, sound, volumes, text, actions)
 }
 
-// TestLoudness follows what the client plays, and ends with an interruption.
+// TestLoudness checks that Options.Loudness follows the sound that the client plays, and is 0 after an
+// interruption.
 func TestLoudness(t *testing.T) {
 	var loudness voice.Loudness
-	loudness.Level("vtb_llmvtuber") // somebody looks
+	loudness.Level("vtb_llmvtuber") // the levels are computed only if somebody reads them
 	h := newHarness(t, func(o *Options) { o.Synthesizer, o.Loudness = loud(10*voice.SpeakerRate), &loudness })
 	is := func(what string, want func(level float64) bool) {
 		t.Helper()
@@ -85,12 +86,12 @@ func TestGreeting(t *testing.T) {
 	}
 }
 
-// TestSpokenTurn has two sentences with faces, by espeak-ng and by flite, and ends when all sound was
-// played.
+// TestSpokenTurn checks a spoken question and a reply of two sentences with faces, which espeak-ng or
+// flite synthesizes. The turn ends when the client has played all sound.
 func TestSpokenTurn(t *testing.T) {
 	for _, voice := range []program{{"espeak-ng", "-v", "en-us", "--stdout"}, {"flite", "-voice", "slt", "-o", "/dev/stdout", "-t"}} {
 		t.Run(voice[0], func(t *testing.T) {
-			t.Parallel() // it takes as long as the sound
+			t.Parallel() // the test takes as long as the sound
 			spokenTurn(t, voice)
 		})
 	}
@@ -114,7 +115,7 @@ func spokenTurn(t *testing.T, by program) {
 	p.Send(`{"type":"mic-audio-end","images":[]}`)
 	p.Expect(begins, thinks, `{"type":"user-input-transcription","text":"what time is it"}`,
 		sentence("It is three.", "a WAV", `{"expressions":[3]}`), sentence(" Already.", "a WAV", `{"expressions":[1]}`), synth)
-	// It ends when the client has played it, and not before.
+	// The turn does not end before the client reports that it has played the sound.
 	p.Send(`{"type":"heartbeat"}`)
 	p.Expect(`{"type":"heartbeat-ack"}`)
 	p.Send(`{"type":"frontend-playback-complete"}`)
@@ -127,7 +128,8 @@ func spokenTurn(t *testing.T, by program) {
 	}
 }
 
-// TestPlayed: repeated and late reports of the client do not end the next answer early.
+// TestPlayed checks that repeated and late reports of the client do not end the next reply before the
+// end of its sound.
 func TestPlayed(t *testing.T) {
 	const length = 300 * time.Millisecond
 	for samples, ends := range map[loud]func(took time.Duration) bool{
@@ -149,7 +151,8 @@ func TestPlayed(t *testing.T) {
 	}
 }
 
-// TestTools of this talk are shown, and notifications as subtitles.
+// TestTools checks that tool calls of the client's conversation are shown, and that notifications are
+// shown as subtitles.
 func TestTools(t *testing.T) {
 	h := newHarness(t, nil)
 	p := h.open(t, "")
@@ -161,7 +164,7 @@ func TestTools(t *testing.T) {
 	p.Expect(`{"type":"full-text","text":"The tea is ready."}`)
 }
 
-// TestTypedTurn without a synthesizer shows sentences.
+// TestTypedTurn checks that without a synthesizer the sentences of a reply are shown as subtitles.
 func TestTypedTurn(t *testing.T) {
 	h := newHarness(t, nil)
 	p := h.open(t, "")
@@ -172,7 +175,7 @@ func TestTypedTurn(t *testing.T) {
 	}
 }
 
-// TestInterrupt ends an answer at once, as another question does.
+// TestInterrupt checks that interrupt-signal and another question end a reply at once.
 func TestInterrupt(t *testing.T) {
 	h := newHarness(t, nil)
 	h.chats.Answer = forever
@@ -198,7 +201,7 @@ func TestInterrupt(t *testing.T) {
 	p.Send(`{"type":"heartbeat"}`)
 	until(`{"type":"heartbeat-ack"}`)
 	p.Send(`{"type":"heartbeat"}`)
-	p.Expect(`{"type":"heartbeat-ack"}`) // and nothing of the answer after it
+	p.Expect(`{"type":"heartbeat-ack"}`) // no message of the interrupted reply precedes it
 	ended := make(chan struct{})
 	h.chats.Answer = func(ctx context.Context, text string, out func(agent.Reply) error) error {
 		if text == "two" {
@@ -222,7 +225,7 @@ func TestInterrupt(t *testing.T) {
 	p.Expect(thinks, sentence("Three.", "null", "null"), subtitled("Three."), newOne, chainEnds)
 }
 
-// TestErrors are shown, and the turn ends.
+// TestErrors checks that errors of the recognizer and of the agent are shown, and end the turn.
 func TestErrors(t *testing.T) {
 	h := newHarness(t, func(o *Options) {
 		o.Recognizer = recognizer(func(pcm []int16) (voice.Transcript, error) {
@@ -243,7 +246,7 @@ func TestErrors(t *testing.T) {
 		p.Expect(begins, thinks, fmt.Sprintf(`{"type":"error","message":%q}`, sentence), subtitled(sentence), newOne, chainEnds)
 	}
 	fails("the recognizer did not answer; the log of the appliance says why")
-	p.Send(`{"type":"mic-audio-end"}`) // of nothing
+	p.Send(`{"type":"mic-audio-end"}`) // ignored, because no sound was sent before
 	h.chats.Answer = func(context.Context, string, func(agent.Reply) error) error {
 		return &httpserver.Fault{Word: "agent_busy", Sentence: "agent is busy"}
 	}
@@ -254,7 +257,7 @@ func TestErrors(t *testing.T) {
 	fails("the agent could not answer; the log of the appliance says why")
 }
 
-// TestRequests for what Perch does not have get empty answers.
+// TestRequests checks the responses to requests for things that Perch does not have.
 func TestRequests(t *testing.T) {
 	p := newHarness(t, nil).open(t, "")
 	for _, one := range [][2]string{
@@ -280,7 +283,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestGarbage is answered with an error; a message that is too large ends the connection.
+// TestGarbage checks that invalid messages are answered with an error, that unknown and binary messages
+// are ignored, and that a too large message ends the connection.
 func TestGarbage(t *testing.T) {
 	p := newHarness(t, nil).open(t, "")
 	for _, text := range []string{"", "x", "[]", `{"type":1}`, `{"type":"mic-audio-data","audio":"x"}`, `{"type":"mic-audio-data","audio":[1e99]}`,
@@ -300,7 +304,8 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// TestClientThatDoesNotRead blocks only its own answer, and does not delay the end.
+// TestClientThatDoesNotRead checks that a client that does not read blocks only its own reply, and does
+// not delay the end of the server.
 func TestClientThatDoesNotRead(t *testing.T) {
 	h := newHarness(t, func(o *Options) { o.Synthesizer = loud(voice.SpeakerRate * 10) })
 	said := make(chan struct{}, 1000)
@@ -323,7 +328,8 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	_ = other.WaitClosed()
 }
 
-// TestRefusedClients have no key or no talk, or are too many.
+// TestRefusedClients checks that clients without the key, with an unknown conversation, or beyond the
+// limit of connections are refused.
 func TestRefusedClients(t *testing.T) {
 	h := newHarness(t, nil)
 	for query, want := range map[string]int{"": 401, "?token=wrong": 401, "?token=" + avatartest.Key + "&talk=robot:nobody": 404} {

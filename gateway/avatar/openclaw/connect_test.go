@@ -15,12 +15,12 @@ func set(key string, value any) func(map[string]any) {
 	return func(params map[string]any) { params[key] = value }
 }
 
-// TestConnect accepts the supported versions, and refuses with the gateway's words.
+// TestConnect checks which connect requests are accepted, and the errors for the others.
 func TestConnect(t *testing.T) {
 	h := newHarness(t)
 	for name, c := range map[string]struct {
 		changes []func(map[string]any)
-		want    string // in the answer
+		want    string // part of the response
 	}{
 		"Flawed Avatar":        {nil, `"protocol":3,`},
 		"today's gateway":      {f(set("minProtocol", 4), set("maxProtocol", 4)), `"protocol":4,`},
@@ -47,7 +47,8 @@ func TestConnect(t *testing.T) {
 
 func f(all ...func(map[string]any)) []func(map[string]any) { return all }
 
-// TestToken: with Options.Token a client needs the token, whatever else it sends.
+// TestToken checks that Options.Token requires the right token, even from a client that sends the
+// identity of its device, and that too many wrong tokens are refused.
 func TestToken(t *testing.T) {
 	lock := httpserver.NewKey("the-key-of-the-skins", "skins.key", "")
 	h := newHarness(t, func(o *Options, _ *timings) {
@@ -81,7 +82,8 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestScopes: reading is needed for lists, writing for texts.
+// TestScopes checks that methods that read require the scope operator.read, and that texts require
+// operator.write.
 func TestScopes(t *testing.T) {
 	h := newHarness(t)
 	for _, c := range []struct {

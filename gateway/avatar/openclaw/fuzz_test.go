@@ -18,10 +18,11 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// strict is an avatar.Chat that checks its calls.
+// strict is an avatar.Chat that checks its arguments. The length of a text decides whether the answer is
+// an error or the same text.
 type strict struct {
 	t     *testing.T
-	asked atomic.Int64
+	asked atomic.Int64 // number of calls of Chat
 }
 
 func (s *strict) SessionOf(talk string) (string, error) { return (&scripted{}).SessionOf(talk) }
@@ -40,7 +41,7 @@ func (s *strict) Chat(_ context.Context, talk, character, text string, take func
 	return errors.Join(take(agent.Felt{Emotion: agent.Neutral}), take(agent.Say{Text: text}), take(agent.Say{Text: ""}))
 }
 
-// shown returns a frame chosen by a byte.
+// shown returns one of many frames. The byte b selects the session and the body.
 func shown(b byte) *feed.Frame {
 	place := []struct {
 		robot   device.ID
@@ -64,17 +65,17 @@ func shown(b byte) *feed.Frame {
 	return f
 }
 
-// caller is a client after the handshake, without a socket.
+// caller calls the methods of a connection without a socket, as after the handshake.
 type caller struct {
 	t       *testing.T
 	c       *connection
 	talks   *strict
-	started map[string]bool // accepted texts, by key
-	seqs    map[string]int  // the last number of each text's events
-	runs    map[string]int  // the last number of each run's events
+	started map[string]bool // texts that were accepted; key: idempotency key
+	seqs    map[string]int  // number of the latest chat event; key: run ID
+	runs    map[string]int  // number of the latest agent event; key: session key and run ID
 }
 
-// call makes a call, and checks the answer.
+// call handles a request, and checks the response.
 func (k *caller) call(ctx context.Context, line []byte) {
 	r, asks, bad := parseRequest(true, line)
 	if !asks {
@@ -114,7 +115,7 @@ func (k *caller) call(ctx context.Context, line []byte) {
 	}
 }
 
-// sent checks the status of an accepted text.
+// sent checks the status in the response to an accepted text. run is the text's idempotency key.
 func (k *caller) sent(run, status string) {
 	switch known := k.started[run]; {
 	case status == statusStarted && known:
@@ -128,7 +129,7 @@ func (k *caller) sent(run, status string) {
 	}
 }
 
-// answered checks the events of texts until all have ended.
+// answered checks the chat events until the replies to all texts have ended.
 func (k *caller) answered() {
 	for len(k.c.asking) > 0 {
 		select {
@@ -151,7 +152,7 @@ func (k *caller) event(e chatEvent, states ...string) {
 	}
 }
 
-// shows checks the events for frames.
+// shows checks the agent events for the frames that the bytes of script select.
 func (k *caller) shows(script []byte) {
 	for _, b := range script {
 		for _, e := range k.c.runs.handleFrame(shown(b), time.Now()) {
@@ -164,9 +165,10 @@ func (k *caller) shows(script []byte) {
 	}
 }
 
-// FuzzCalls: each call of a client after the handshake has an allowed answer, and the events of
-// its texts are in order. A line is a call, a line without a brace is a list of frames, and an
-// empty line waits for the answers.
+// FuzzCalls checks that each request after the handshake gets a valid response that the client's scopes
+// allow, and that events are numbered in order. Each line of the script is a request or, without a
+// brace, a list of frames. At an empty line the test waits for the ends of all replies. The bits of
+// mayDo select the client's scopes.
 func FuzzCalls(f *testing.F) {
 	const admin = 4
 	send := func(key, once, text string) string {
@@ -177,30 +179,30 @@ func FuzzCalls(f *testing.F) {
 		return `{"type":"req","id":"1","method":"` + method + `","params":` + params + `}`
 	}
 	for _, seed := range []string{
-		// A text, the same again while it is answered and after it, and the run of its turn.
+		// A text, the same text while it is answered and afterwards, and the frames of the turn.
 		send("agent:main:main", "k", "hello!") + "\n" + send("agent:main:main", "k", "hello!") + "\n\n" + send("main", "k", "hello!") +
 			"\n\x01\x06\x07\x03\x09\x00\x01\n" + call("sessions.list", `{"limit":1,"activeMinutes":0.5}`),
-		// Two more turns in its talk are runs of their own.
+		// Two more turns in the conversation of a text, which have other runs.
 		send("agent:main:main", "k", "hello!") + "\n\n\x01\x00\x01\x00\x01\x00",
 		// Invalid texts, and texts to other agents.
 		strings.Join([]string{send("", "k", "x"), send("main", "", "x"), send("main", "k", " "), send("agent:nobody:x", "k", "x"),
 			send("agent:leo:", "k1", "hello!"), send("agent:main:robot:a0b1c2d3e4f5", "k2", "hello!"), send("agent:main:robot:x", "k3", "x"),
 			send("agent:::", "k4", "x"), call("chat.send", `[]`), call("chat.send", `{"message":1}`)}, "\n"),
-		// Busy, broken, and more at once than are answered.
+		// Texts that the agent answers with errors, and more texts at once than are accepted.
 		strings.Join([]string{send("a", "1", "four"), send("b", "2", "fives"), send("c", "3", "a text"), send("d", "4", "a text"),
 			send("e", "5", "a text"), "", send("a", "1", "four"), send("b", "2", "fives")}, "\n"),
 		strings.Join([]string{call("agents.list", `{}`), call("agents.list", `null`), call("sessions.list", `{"limit":-1,"activeMinutes":-1}`),
 			call("sessions.list", `{"limit":1e99}`), call("sessions.list", `{"activeMinutes":1e308}`), call("connect", `{}`),
 			call("chat.abort", `{"sessionKey":"main","runId":"k"}`), call("sessions.patch", `{}`), `{"type":"cancel","id":"1"}`,
 			`{"type":"req","id":"1"}`, `{"type":"event","id":"1","method":"x"}`, `{`, `{"type":"req","id":7}`}, "\n"),
-		// By the method agent, in several talks.
+		// Texts by the method agent, in several conversations.
 		strings.Join([]string{call("agent", `{"message":"hello!","idempotencyKey":"a1"}`),
 			call("agent", `{"message":"hello!","idempotencyKey":"a1"}`),
 			call("agent", `{"agentId":"leo","sessionKey":"x","message":"hello!","idempotencyKey":"a2"}`),
 			call("agent", `{"agentId":"leo","sessionKey":"agent:main:x","message":"hello!","idempotencyKey":"a3"}`),
 			call("agent", `{"sessionKey":"agent:main:robot:a0b1c2d3e4f5","message":"fives","idempotencyKey":"a4"}`),
 			call("agent", `{"message":""}`), ""}, "\n"),
-		// Turns of robots, tools without a start, and sentences that replace the text.
+		// Turns of robots, ends of tool calls without a start, and sentences that replace a long text.
 		"\x41\x42\x46\x47\x48\x4b\x57\x58\x79\x7d\x7d\x44\x80\x81\x93\xc1\x02\x16\x03\x05\x04\n" + call("sessions.list", `{}`),
 	} {
 		for _, mayDo := range []byte{admin, 0, 1, 2} {

@@ -25,16 +25,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const robotA device.ID = "a0b1c2d3e4f5"
 
-// scripted is an avatar.Chat that follows a script.
+// scripted is an avatar.Chat that calls the function answer instead of an agent.
 type scripted struct {
 	bus *event.Bus
 
 	mu     sync.Mutex
-	texts  []string // "talk character: text"
-	answer func(ctx context.Context, session string, take func(agent.Reply) error) error
+	texts  []string                                                                      // each "conversation character: text"
+	answer func(ctx context.Context, session string, take func(agent.Reply) error) error // nil for hello
 }
 
-// answers replaces the script.
+// answers replaces the function answer.
 func (s *scripted) answers(script func(ctx context.Context, session string, take func(agent.Reply) error) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *scripted) Chat(ctx context.Context, talk, character, text string, take 
 	return answer(ctx, session, take)
 }
 
-// hello is a turn with a tool and two sentences.
+// hello answers with a tool call and two sentences.
 func (s *scripted) hello(_ context.Context, session string, take func(agent.Reply) error) error {
 	publish := func(events ...event.Event) {
 		for _, e := range events {
@@ -91,14 +91,14 @@ func (s *scripted) heard() []string {
 	return slices.Clone(s.texts)
 }
 
-// cast is a set of characters.
+// cast implements characters. Its elements are the names of the characters.
 type cast []string
 
 func (c cast) Names() []string { return c }
 
 func (c cast) Exists(name string) bool { return slices.Contains(c, name) }
 
-// harness is a server with a bus and a feed, on loopback.
+// harness is a running server, with the bus and the feed that it uses.
 type harness struct {
 	*avatartest.Appliance
 	t      testing.TB
@@ -136,7 +136,7 @@ type client struct {
 	nonce string
 }
 
-// received is a frame of the server.
+// received is a decoded frame of the server.
 type received struct {
 	Type, ID, Event string
 	OK              bool
@@ -144,7 +144,7 @@ type received struct {
 	Payload         json.RawMessage
 	Error           *failure
 
-	whole string
+	whole string // text of the frame
 }
 
 // dial opens a connection, and reads the challenge.
@@ -179,7 +179,7 @@ func (c *client) next() received {
 	return f
 }
 
-// answer returns the answer to a call, and skips events before it.
+// answer returns the next response, which must have the given ID. It skips events before the response.
 func (c *client) answer(id string) received {
 	c.t.Helper()
 	for {
@@ -192,7 +192,7 @@ func (c *client) answer(id string) received {
 	}
 }
 
-// events returns the events up to one that contains last.
+// events returns the next frames, up to a frame whose text contains last.
 func (c *client) events(last string) (all []received) {
 	c.t.Helper()
 	for {
@@ -204,7 +204,7 @@ func (c *client) events(last string) (all []received) {
 	}
 }
 
-// gone waits until the connection has ended.
+// gone waits until the server has closed the connection.
 func (c *client) gone() {
 	c.t.Helper()
 	if err := c.WaitClosed(); err != io.EOF {

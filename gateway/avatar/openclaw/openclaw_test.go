@@ -24,8 +24,8 @@ import (
 )
 
 // TestTranscript compares all messages of a turn of Flawed Avatar and of a robot's turn with
-// testdata/transcript.txt. The order of chat events among agent events varies, so they are at
-// its end.
+// testdata/transcript.txt. The chat events are at the end of the file, because their order among the
+// agent events varies.
 func TestTranscript(t *testing.T) {
 	h := newHarness(t)
 	var said, chat strings.Builder
@@ -63,7 +63,7 @@ func TestTranscript(t *testing.T) {
 	}
 	say(`{"type":"req","id":"5","method":"sessions.list"}`)
 	note(c.answer("5"))
-	// What OpenClaw's own terminal client asks for before it lets its user type.
+	// The requests that OpenClaw's own terminal client sends before its user can type.
 	for n, call := range []string{`"sessions.subscribe","params":{}`, `"question.list","params":{}`, `"plugin.approval.list","params":{}`,
 		`"chat.history","params":{"sessionKey":"agent:leo:desk","limit":200}`, `"sessions.describe","params":{"key":"agent:leo:desk"}`,
 		`"sessions.describe","params":{"key":"agent:main:main"}`, `"commands.list","params":{"agentId":"leo","scope":"text","includeArgs":false}`,
@@ -92,7 +92,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestRuns converts frames to events.
+// TestRuns checks the agent events for frames of the feed.
 func TestRuns(t *testing.T) {
 	state := func(s agent.Shown) any { return feed.State{State: s, Session: "s"} }
 	tool := func(id, status string) any { return feed.Tool{Session: "s", ID: id, Name: "clock", Status: status} }
@@ -138,7 +138,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// TestRunsAreBounded: sessions, tools and text of a run.
+// TestRunsAreBounded checks the limits of recorded sessions, of running tools, and of the text of a run.
 func TestRunsAreBounded(t *testing.T) {
 	r := newRuns(func(session string, robot device.ID, _ string) (string, string) {
 		return sessionKey(session, robot), "run"
@@ -189,7 +189,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestATextIsAnsweredOnce under its idempotency key, also on another connection.
+// TestATextIsAnsweredOnce checks that a second text with the same idempotency key is not answered, even
+// on another connection, and that the number of recorded texts is limited.
 func TestATextIsAnsweredOnce(t *testing.T) {
 	h := newHarness(t)
 	text := `{"sessionKey":"main","message":"hello","idempotencyKey":"once"}`
@@ -217,7 +218,7 @@ func TestATextIsAnsweredOnce(t *testing.T) {
 	}
 }
 
-// TestRefusedTexts get the reason; internal errors are not disclosed.
+// TestRefusedTexts checks the errors for invalid texts, and that internal errors are not disclosed.
 func TestRefusedTexts(t *testing.T) {
 	h := newHarness(t)
 	c := h.join()
@@ -251,8 +252,8 @@ func TestRefusedTexts(t *testing.T) {
 	}
 }
 
-// TestAgent: the method agent is answered by agent events, and by a second answer after the
-// last of them.
+// TestAgent checks that the client gets agent events for a text by the method agent, and a second
+// response after the last of these events.
 func TestAgent(t *testing.T) {
 	late := func(late time.Duration) *harness {
 		return newHarness(t, func(_ *Options, p *timings) { p.finalDelay = late })
@@ -270,7 +271,7 @@ func TestAgent(t *testing.T) {
 		}
 		return accepted, "", accepted
 	}
-	for range 3 { // whichever comes first, the end of the run or of the answer
+	for range 3 { // the end of the run may be sent before or after the reply is complete
 		_, between, final := ask("1", `{"message":"hello","idempotencyKey":"`+rand.Text()+`"}`)
 		if end := strings.LastIndex(between, `"stream":"lifecycle"`); end < 0 || !strings.Contains(between[end:], `"phase":"end"`) ||
 			strings.Contains(between, `"event":"chat"`) || final.ID != "1" || !final.OK ||
@@ -292,8 +293,8 @@ func TestAgent(t *testing.T) {
 			t.Errorf("%s: %s", params, bad.whole)
 		}
 	}
-	// The second answer also comes for a robot's run, which has another id, and for a turn
-	// that shows nothing.
+	// The second response is also sent for a robot's turn, whose run has another ID, and for a turn
+	// without a run.
 	for key, h := range map[string]*harness{"agent:main:robot:" + string(robotA): h, "silent": late(time.Millisecond)} {
 		h.talks.answers(func(_ context.Context, _ string, take func(agent.Reply) error) error {
 			return take(agent.Say{Text: "Aha."})
@@ -311,7 +312,8 @@ func TestAgent(t *testing.T) {
 	}
 }
 
-// TestLeavingEndsTurns of the client, which may ask again.
+// TestLeavingEndsTurns checks that the turns of a client end when it disconnects, and that the client may
+// then send the same texts again. It also checks the limit maxTexts.
 func TestLeavingEndsTurns(t *testing.T) {
 	h := newHarness(t)
 	began, ended := make(chan struct{}, maxTexts+1), make(chan error, maxTexts+1)
@@ -346,14 +348,15 @@ func TestLeavingEndsTurns(t *testing.T) {
 	<-began
 }
 
-// TestClientThatDoesNotRead delays no other, and is disconnected.
+// TestClientThatDoesNotRead checks that a client that does not read is disconnected, and does not delay
+// other clients.
 func TestClientThatDoesNotRead(t *testing.T) {
 	h := newHarness(t, func(_ *Options, p *timings) { p.send = time.Minute })
 	other := h.join()
-	h.server.timings.send = 200 * time.Millisecond // not that of the other, as this machine may be slow as well
+	h.server.timings.send = 200 * time.Millisecond // only for the silent client, because the other one may be slow, too
 	silent := h.join()
 	long := strings.Repeat("x", 1900)
-	go func() { // it asks and asks
+	go func() { // sends requests without reading the responses
 		for n := 0; silent.Conn.SendText(fmt.Appendf(nil, `{"type":"req","id":"%d","method":"sessions.list"}`, n)) == nil; n++ {
 		}
 	}()
@@ -368,7 +371,8 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	silent.Conn.Drop()
 }
 
-// TestGarbage ends a connection before the handshake, and is answered after it.
+// TestGarbage checks that an invalid frame ends the connection before the handshake, and is answered
+// with an error after the handshake.
 func TestGarbage(t *testing.T) {
 	h := newHarness(t)
 	for _, text := range []string{"", "{", "[]", "null", `"req"`, `{"type":"req"}`, `{"type":"req","id":"1","method":"sessions.list"}`,
@@ -380,7 +384,7 @@ func TestGarbage(t *testing.T) {
 		}
 		c.gone()
 	}
-	for _, c := range []*client{h.dial(), h.join()} { // a frame that is too big is not read, and so not answered
+	for _, c := range []*client{h.dial(), h.join()} { // a too large frame ends the connection without an answer
 		c.Send(`{"type":"req","id":"1","method":"connect","params":"` + strings.Repeat("x", limit.Body) + `"}`)
 		if _, text, err := c.Conn.Receive(); err == nil {
 			t.Errorf("a frame that is too big: %.80s", text)
@@ -395,7 +399,7 @@ func TestGarbage(t *testing.T) {
 	}
 	must.Succeed(t, c.Conn.SendBinary([]byte{1, 2, 3}))
 	c.answer(noID)
-	c.Send(`{"type":"cancel","id":"1"}`) // needs no answer
+	c.Send(`{"type":"cancel","id":"1"}`) // gets no response
 	c.call("2", "connect", "{}")
 	if f := c.answer("2"); !strings.Contains(f.whole, "first request") {
 		t.Error(f.whole)
@@ -406,11 +410,11 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// TestLimits: the time for the handshake, and the number of connections.
+// TestLimits checks the time limit of the handshake, and the maximum number of connections.
 func TestLimits(t *testing.T) {
 	h := newHarness(t, func(_ *Options, p *timings) { p.handshake = 50 * time.Millisecond })
 	c := h.dial()
-	c.gone() // it has said nothing
+	c.gone() // the client has sent nothing
 	h = newHarness(t)
 	for range maxPerAddress {
 		h.dial()
@@ -420,7 +424,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestTick: ticks are sent, and numbered.
+// TestTick checks that numbered ticks are sent.
 func TestTick(t *testing.T) {
 	h := newHarness(t, func(_ *Options, p *timings) { p.tick = 10 * time.Millisecond })
 	c := h.join()
@@ -432,13 +436,14 @@ func TestTick(t *testing.T) {
 	}
 }
 
-// TestRunClosesConnections of every kind at its end.
+// TestRunClosesConnections checks that Run closes connections before the handshake, idle connections and
+// connections with a turn, and that it waits for the end of the turn.
 func TestRunClosesConnections(t *testing.T) {
 	h := newHarness(t)
 	left := make(chan struct{})
 	h.talks.answer = func(ctx context.Context, _ string, _ func(agent.Reply) error) error {
 		<-ctx.Done()
-		<-time.After(20 * time.Millisecond) // it takes a moment to end
+		<-time.After(20 * time.Millisecond) // the turn needs some time to end
 		close(left)
 		return ctx.Err()
 	}
@@ -459,7 +464,7 @@ func TestRunClosesConnections(t *testing.T) {
 	}
 }
 
-// FuzzFrames: any frame before or after the handshake has a valid answer.
+// FuzzFrames checks that any frame is either accepted or answered with an error that can be encoded.
 func FuzzFrames(f *testing.F) {
 	f.Add(true, []byte(avatartest.Connect("1")))
 	f.Add(true, []byte(`{"type":"req","id":"2","method":"chat.send","params":{"sessionKey":"agent:main:main","message":"x","idempotencyKey":"k"}}`))
