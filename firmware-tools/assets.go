@@ -64,7 +64,7 @@ func assetsCommand() *cobra.Command {
 // assets checks an asset file and, unless --check is set, offers it to robots.
 func (f *assetsFlags) assets(ctx context.Context, file string, stdout, stderr io.Writer) error {
 	var a espimage.Assets
-	err := withFile(file, func(file io.ReaderAt, size int64) (err error) { // check it before the upload
+	err := withFile(file, func(file io.ReaderAt, size int64) (err error) { // check the file before the upload
 		a, err = espimage.ReadAssets(file, size)
 		return err
 	})

@@ -47,7 +47,7 @@ type flashPlan struct {
 	notes  []string // for the user
 }
 
-// destination is an area of the flash to write to: a partition, an area in front of the
+// destination is an area of the flash to write or to save: a partition, an area in front of the
 // partitions, or the whole flash.
 type destination struct {
 	name      string // for messages

@@ -111,8 +111,8 @@ func (f *hooksFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.keyFile, "key-file", "", "`FILE` that contains the skins' key (skins.key)")
 }
 
-// prepare parses the address, and reads the skins' key. The appliance requires this key from hooks
-// and from skins, which are programs that show the agent's state.
+// prepare parses the address, and reads the skins' key. Skins are programs that show the agent's state.
+// The appliance requires the key from skins and from hooks, except on local addresses.
 func (f *hooksFlags) prepare() (err error) {
 	f.url, err = url.Parse(strings.TrimSuffix(f.address, "/"))
 	if err != nil || f.url.Scheme != "http" && f.url.Scheme != "https" || f.url.Host == "" || f.url.RawQuery != "" {

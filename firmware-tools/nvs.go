@@ -18,7 +18,7 @@ import (
 // nvsFlags are the argument and the options of the command nvs. NVS, the non-volatile storage, is
 // the partition of a robot's flash that holds the settings.
 type nvsFlags struct {
-	file    string   // file to read
+	file    string   // file to read or, with create, to write
 	out     string   // file to write; empty for the same file
 	create  bool     // start with an empty partition
 	size    int      // size of a new partition in bytes

@@ -73,7 +73,7 @@ func publishCommand() *cobra.Command {
 
 // publish uploads an image and, with --auto, starts its rollout.
 func (f *publishFlags) publish(ctx context.Context, file string, stdout, stderr io.Writer) error {
-	i, err := readImage(file) // check it before the upload
+	i, err := readImage(file) // check the image before the upload
 	if err != nil {
 		return err
 	}

@@ -162,7 +162,8 @@ func isOurs(hook json.RawMessage) bool {
 
 // mergeIntoFile merges hooks into a settings file, or removes Perch's hooks if block is empty. If the
 // JSON changes, it first copies an existing file to the path backup in the same folder, and then
-// replaces the file atomically. notes warn of settings that may disable hooks.
+// replaces the file atomically. changed reports whether the file was replaced. notes warn of settings
+// that may disable hooks.
 func mergeIntoFile(file string, block object) (backup string, changed bool, notes []string, err error) {
 	before, mode, err := readSettings(file)
 	if err != nil || before == nil && len(block) == 0 {

@@ -19,8 +19,8 @@ type figureKey struct{ benchmark, metric string }
 // processors matches the number of processors that go test appends to the name of a benchmark.
 var processors = regexp.MustCompile(`-\d+$`)
 
-// read adds the figures in the output of go test -bench: for each benchmark a line with its
-// name, the number of runs, and pairs of a figure and its unit.
+// read adds the figures in the output of go test -bench. The output contains a line for each benchmark,
+// with its name, the number of iterations, and pairs of a figure and its unit.
 func (f figures) read(output io.Reader) error {
 	lines := bufio.NewScanner(output)
 	for lines.Scan() {

@@ -50,7 +50,7 @@ type Item struct {
 	Value     Value
 }
 
-// Partition is the content of an NVS partition, in the order that it was written. The zero
+// Partition is the content of an NVS partition, in the order in which it was written. The zero
 // value is an empty partition.
 type Partition struct {
 	records []record
@@ -69,7 +69,7 @@ type record struct {
 // namespaceTable is the number of the namespace whose records define the other namespaces.
 const namespaceTable = 0
 
-// Items returns all items in the order that they were written.
+// Items returns all items in the order in which they were written.
 func (p *Partition) Items() []Item {
 	names := map[byte]string{}
 	for _, r := range p.records {

@@ -13,7 +13,7 @@ type firmware struct {
 	board   string // BOARD_NAME, the first part of User-Agent
 	project string // name of the application's project
 	version string // version of the application
-	elf     string // SHA-256 of the ELF file; empty for the firmware from the factory
+	elf     string // SHA-256 of the ELF file of an installed image; empty if none was installed
 
 	drains bool // the queue is played to its end before the robot listens again; otherwise the queued packets are dropped
 	blocks bool // the main loop is blocked while the queue is played to its end

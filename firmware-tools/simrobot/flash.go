@@ -25,8 +25,8 @@ type flash struct {
 	MQTT       mqttSettings      `json:"mqtt,omitzero"`
 	AssetsURL  string            `json:"assets_url,omitempty"` // assets to download at the next start
 
-	Running *build `json:"running,omitempty"` // nil for the firmware from the factory
-	Before  *build `json:"before,omitempty"`  // firmware to roll back to; nil for the firmware from the factory
+	Running *build `json:"running,omitempty"` // nil if no image was ever installed, so that the version of Options.Firmware runs
+	Before  *build `json:"before,omitempty"`  // firmware to roll back to; nil if no image was ever installed
 	Pending bool   `json:"pending,omitempty"` // Running is not confirmed yet: the next boot starts Before
 }
 

@@ -47,8 +47,8 @@ const popupDuration = 480 * time.Millisecond
 // buffer.
 const maxOggPacket = 2 << 10
 
-// startNotification starts to download a notification. Only firmware 2.5 supports notifications, and
-// it ignores them unless the robot is idle.
+// startNotification starts to download a notification. Only firmware 2.5 supports notifications. It
+// ignores them unless the robot is idle and plays no other notification.
 func (s *session) startNotification(now time.Time, o object) {
 	url, ok := o.text("audio_url")
 	n := &s.notification

@@ -38,7 +38,7 @@ type link struct {
 	id      string       // session ID from the server's hello
 	in      chan arrival // received messages
 	lastIn  time.Time    // arrival of the latest message
-	stale   bool         // the channel was quiet for more than staleAfter
+	stale   bool         // no message has arrived for staleAfter
 }
 
 // speech is the robot's part in the conversation.

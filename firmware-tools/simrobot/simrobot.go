@@ -1,8 +1,8 @@
 // Package simrobot simulates a Stack-chan robot with the Xiaozhi firmware, including faults of the
 // firmware. The command perch-tools robot and the tests of the appliance use it. The robot checks in
-// at its OTA URL, opens a channel only for a conversation, plays answers only in its Speaking state,
-// drops packets while its queue is full, and is an MCP server with the tools of the real firmware. A
-// message that would crash or hang a real robot ends the simulation with a [Crash].
+// at its OTA URL, opens a channel only for a conversation, accepts packets of sound only in its Speaking
+// state, drops packets while its queue is full, and is an MCP server with the tools of the real
+// firmware. A message that would crash or hang a real robot ends the simulation with a [Crash].
 //
 // A turn is a sentence that the simulated person says, and the answer to it. A channel is the
 // connection for a conversation: a WebSocket, or MQTT with UDP. A check-in is the HTTP request that a

@@ -10,7 +10,7 @@ import (
 type Stats struct {
 	HelloLatency time.Duration // from the robot's hello to the server's hello, for the latest channel
 	Channels     int           // channels that the server accepted with its hello
-	Sent         int           // packets sent by the microphone
+	Sent         int           // packets of the microphone sent to the server, including those before a wake word
 	Stamped      int           // sent packets with the timestamp of a played packet
 	Notified     int           // packets received in notifications
 	Downlink
