@@ -24,7 +24,7 @@ type flashFlags struct {
 	at    string // partition name or address; empty for the usual place
 	board string // board that the user confirms; may be empty
 	baud  int    // bits per second
-	all   bool   // allow writing what the robot needs to start
+	all   bool   // allow writing the boot loader, the partition table and settings
 	boot  bool   // make the robot start the written application
 	save  bool   // copy an area of the flash to file
 	dry   bool   // only print the plan

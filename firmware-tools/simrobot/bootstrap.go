@@ -36,8 +36,8 @@ const (
 
 // readBootstrap processes the response to a check-in like the firmware's ota.cc: sections are
 // optional, and keys are compared without case. The firmware stores every string and number under
-// websocket and mqtt in NVS. The simulation stores only those that a robot uses, but returns a Crash
-// if NVS cannot hold one of the others.
+// websocket and mqtt in NVS. The simulation stores only the values that a robot uses, but returns a
+// Crash if NVS cannot hold one of the values.
 func (r *Robot) readBootstrap(text []byte) (Bootstrap, error) {
 	reply := parseObject(text)
 	if reply == nil {

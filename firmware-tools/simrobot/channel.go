@@ -93,7 +93,7 @@ type arrival struct {
 	err    error // reason for the end; nil for a message
 }
 
-// receive forwards messages and the end of the channel to the Go channel to, until the channel is
+// receive passes the messages of c, and the end of c, to the Go channel named to. It returns when c is
 // closed or ctx ends. After StopReading it only waits for the end of ctx.
 func (r *Robot) receive(ctx context.Context, c channel, to chan<- arrival) {
 	for !r.notReading.Load() {

@@ -93,7 +93,7 @@ type runNamer func(session string, robot device.ID, last string) (key, run strin
 
 func newRuns(nameRun runNamer) *runs { return &runs{nameRun: nameRun, sessions: map[string]*session{}} }
 
-// handleFrame returns the events for a frame. The result is valid until the next call.
+// handleFrame returns the events for a frame. now is the time of the events.
 func (r *runs) handleFrame(f *feed.Frame, now time.Time) []agentEvent {
 	place := cmp.Or(string(f.Robot), f.Session)
 	s := r.sessions[place]
