@@ -73,8 +73,8 @@ func TestTurn(t *testing.T) {
 		`{"type":"chat.delta","payload":{"text":"again?","role":"assistant","emotion":"neutral"}}`)
 }
 
-// TestCancel checks that control.cancel and another question end a reply, and that the page is told the
-// end of each reply.
+// TestCancel checks that control.cancel and another question end a reply, and that the page gets one
+// message at the end of each reply.
 func TestCancel(t *testing.T) {
 	h := newHarness(t)
 	h.chats.Answer = func(ctx context.Context, text string, take func(agent.Reply) error) error {

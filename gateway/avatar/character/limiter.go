@@ -74,8 +74,8 @@ func (p *limiter) admit(now time.Time, at place, kind action.Type, e event.Event
 	return publish, nil
 }
 
-// place is where an action takes place: a robot, a session without a robot or, if both fields are
-// empty, neither of them. The action is then the default character's.
+// place is the robot, or the session without a robot, that an action belongs to. If both fields are
+// empty, the action belongs only to the default character.
 type place struct {
 	robot   device.ID
 	session string

@@ -90,8 +90,8 @@ func (a *API) handleReport(ctx context.Context, r report, session string) (repor
 }
 
 // carryOut carries out the action of an event. It makes the robot speak, stores a fact, or performs a
-// skill and carries out the speech with the skill's result. For any other action, and for speech
-// without a robot, it publishes the event.
+// skill and then handles the skill's result like a request to speak it. For any other action, and for
+// speech without a robot, it publishes the event.
 func (a *API) carryOut(ctx context.Context, at place, e event.Event) (outcome string, err error) {
 	switch e := e.(type) {
 	case event.Said:

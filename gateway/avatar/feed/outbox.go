@@ -35,7 +35,8 @@ func newOutbox() *outbox { return &outbox{news: make(chan struct{}, 1)} }
 
 // subscribe drops the queued frames that do not match w, and queues the frames of added. snapshot
 // holds all frames of the current state that match w. subscribe does not queue them, but raises the
-// limits by their number, so that a large state does not make the viewer late.
+// limits by the number of tools and notifications among them, so that a large state does not make the
+// viewer late.
 func (o *outbox) subscribe(w *Filter, snapshot, added []*Frame) {
 	o.mu.Lock()
 	o.queue = slices.DeleteFunc(o.queue, func(f *Frame) bool { return !w.matches(f) })

@@ -46,11 +46,11 @@ func SafeName(name string) string {
 // SessionsOf returns the value of Filter.Sessions that selects all sessions of a robot.
 func SessionsOf(id device.ID) []string { return []string{RobotPrefix + string(id)} }
 
-// matches reports whether the filter selects a frame. A frame without session and robot is selected
-// whatever Sessions contains.
+// matches reports whether the filter selects a frame. Sessions does not apply to a frame without session
+// and robot. A reply to the viewer always matches.
 func (f *Filter) matches(x *Frame) bool {
 	if x.Kind == "" {
-		return true // a reply to the viewer
+		return true // a reply
 	}
 	if !slices.Contains(f.Kinds, x.Kind) {
 		return false
