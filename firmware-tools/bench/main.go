@@ -1,7 +1,7 @@
 // Command bench runs the repository's benchmarks and prints the figures that have goals. It fails if a
-// benchmark fails, or if a figure is much worse than in an earlier run, the baseline. After a run of
-// all benchmarks it also writes the figures to docs/performance.md. make bench runs it in the root of
-// the repository.
+// benchmark fails, or if a figure is much worse than in an earlier run, the baseline. Without the flags
+// -only and -profile it also writes the figures to docs/performance.md. make bench runs it in the root
+// of the repository.
 package main
 
 import (

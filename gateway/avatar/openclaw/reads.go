@@ -16,7 +16,7 @@ func (c *connection) readMethod(answer func(request) (any, *failure)) method {
 }
 
 // always returns the answer of a method whose payload never changes. Perch does not have what such a method lists,
-// or does what it requests for every client. OpenClaw's own client stops if such a method is unknown.
+// or does for every client what the method requests. OpenClaw's own client stops if such a method is unknown.
 func always(payload any) func(request) (any, *failure) {
 	return func(request) (any, *failure) { return payload, nil }
 }
