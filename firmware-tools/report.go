@@ -62,8 +62,8 @@ type jsonSummary struct {
 // milliseconds returns a duration in milliseconds, rounded to 10 µs.
 func milliseconds(d time.Duration) float64 { return float64(d.Round(10*time.Microsecond)) / 1e6 }
 
-// printReport prints each turn of the conversation. If the server has sent hello, it also prints the
-// counters of the robot's sound.
+// printReport prints each turn of the conversation, and then the counters of the robot's sound. As text
+// it omits the counters if the server has sent no hello.
 func printReport(out output, s simrobot.Stats) {
 	if out.json {
 		for i, t := range s.Turns {
