@@ -31,9 +31,10 @@ type Card struct {
 	Voices     []voice.Named // the voices to choose from; see Voices
 }
 
-// Voices returns the voices that a robot can choose from: the household's, the ones in list, and present, the robot's
-// present voice. It returns none if the engine lists no voices; the robot then has a text instead of a select. If the
-// list is not known yet, the entity stays as it was announced.
+// Voices returns the voices that a robot can choose from: the default (Household), the voices in list, and present, the
+// robot's present voice. It returns nil if the synthesizer lists no voices; the entity is then a text instead of a
+// select. If the list is not known yet, Voices returns nil only if the select is missing from announced, the IDs of the
+// announced components. So the entity keeps its kind.
 func Voices(present string, list []voice.Named, known bool, announced []string) []voice.Named {
 	if len(list) == 0 && (known || !slices.Contains(announced, componentID("voice", "select"))) {
 		return nil
@@ -45,13 +46,14 @@ func Voices(present string, list []voice.Named, known bool, announced []string) 
 	return choices
 }
 
-// Senses is the set of values and events that a robot is known to report. A sense is named like the entity that
-// shows it: one of reportedSenses, or "booted". A robot has the sense "firmware" while the catalogue has images.
+// Senses is the set of values and events that a robot is known to report. A sense has the key of the entity that
+// shows it: one of reportedSenses, or "booted". A robot has the sense "firmware" while the firmware catalogue has images
+// and data about the robot.
 type Senses map[string]bool
 
-// NewSenses returns the senses of a robot that has not reported anything in this run. It includes the senses
-// among the component IDs that were announced before: otherwise the entities would vanish with each start of
-// the appliance, until the robot reports again.
+// NewSenses returns the senses of a robot that has not reported anything since the appliance started. It includes the
+// senses among the component IDs that were announced before. Otherwise each start of the appliance would remove the
+// entities until the robot reports again.
 func NewSenses(announced []string) Senses {
 	s := Senses{"booted": true}
 	for _, id := range announced {
@@ -62,7 +64,7 @@ func NewSenses(announced []string) Senses {
 	return s
 }
 
-// reportedSenses returns the senses that a robot has only after it has reported them once.
+// reportedSenses returns the senses that a new robot does not have.
 func reportedSenses() []string {
 	return []string{"battery", "charging", "signal", "temperature", "face", "identity", "touch", "perception", "mood", "firmware"}
 }
@@ -99,7 +101,7 @@ func splitID(id string) (platform, key string, ok bool) {
 	return platform, key, ok && slices.Contains(Platforms(), platform) && topic.IsLevel(key)
 }
 
-// Platforms returns the entity platforms of Home Assistant that are used here.
+// Platforms returns the entity platforms of Home Assistant that announcements use.
 func Platforms() []string {
 	return []string{"binary_sensor", "button", "event", "light", "notify", "number", "select", "sensor", "switch", "text", "update"}
 }

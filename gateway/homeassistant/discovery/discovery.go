@@ -17,7 +17,7 @@ import (
 type Announcement struct {
 	Topic    string
 	Payloads [][]byte // to be published on Topic in this order, retained
-	// IDs are the component IDs to remember and to pass to the next announcement of the device. A component is
+	// IDs are the component IDs to store and to pass to the next announcement of the device. A component is
 	// the part of a payload that announces one entity. IDs is nil for a removal.
 	IDs []string
 }
@@ -33,9 +33,9 @@ type payload struct {
 }
 
 // Robot returns the announcement of a robot. The argument announced holds the IDs of all components that were
-// ever announced for the robot. To remove a component that no longer exists, an earlier payload contains only
-// its platform, upon which Home Assistant removes the entity, and the last payload omits it. All payloads are
-// published every time, because Home Assistant or the broker may have been offline the last time.
+// ever announced for the robot. The last payload omits the components that no longer exist. Before it, there are
+// payloads in which such a component consists only of its platform, which makes Home Assistant remove the entity. All
+// payloads are published every time, because Home Assistant or the broker may have been offline the last time.
 func Robot(n topic.Names, c Card, announced []string) Announcement {
 	components := robotComponents(n, c)
 	d := map[string]any{
@@ -60,7 +60,7 @@ func Robot(n topic.Names, c Card, announced []string) Announcement {
 }
 
 // Bridge returns the announcement of the appliance. It has to be published before the announcements of robots
-// and agents, which refer to it. url is the address of the owner's page and may be empty.
+// and agents, which refer to the appliance's device. url is the address of the owner's page and may be empty.
 func Bridge(n topic.Names, version, url string, announced []string) Announcement {
 	components := bridgeComponents(n)
 	d := map[string]any{
@@ -74,8 +74,8 @@ func Bridge(n topic.Names, version, url string, announced []string) Announcement
 	return announce(n.Config("bridge"), payload{Device: d, Origin: origin(version), Components: components, QoS: 1}, announced)
 }
 
-// Agent returns the announcement of an agent without a robot. It depends only on the ID, so that an agent can
-// be removed when nothing else about it is stored any more.
+// Agent returns the announcement of an agent without a robot. Of the agent, it needs only the ID, so that an agent of
+// which nothing else is stored can be announced once more and removed; see RemovedAgent.
 func Agent(n topic.Names, id, version string, announced []string) Announcement {
 	components := agentComponents(n, id)
 	d := map[string]any{
@@ -164,8 +164,8 @@ func (p payload) encode() []byte {
 	return b
 }
 
-// product returns the maker and the model of a robot by the name of its board, such as "m5stack-stack-chan". maker is
-// empty if the name does not begin with a known one; model is then the whole name.
+// product returns the maker and the model of a robot by the name of its board, such as "m5stack-stack-chan". If the
+// name is not a known maker, a hyphen and a model, maker is empty and model is the whole name.
 func product(board string) (maker, model string) {
 	prefix, rest, _ := strings.Cut(board, "-")
 	maker = map[string]string{"m5stack": "M5Stack", "esp": "Espressif", "waveshare": "Waveshare", "lilygo": "LILYGO", "atk": "ALIENTEK"}[prefix]
@@ -175,7 +175,7 @@ func product(board string) (maker, model string) {
 	return maker, strings.ToUpper(rest[:1]) + rest[1:]
 }
 
-// defaultName returns the name of a robot that its owner has not named: its kind, and the last four digits of
+// defaultName returns the name of a robot that its owner has not named: its kind, and the last four hex digits of
 // its MAC address.
 func defaultName(c Card) string {
 	kind := "Robot"
@@ -197,7 +197,7 @@ func agentName(id string) string {
 	return "Session " + id
 }
 
-// deviceName returns the name, extended by " robot" if the name of an entity begins with it: Home Assistant
+// deviceName returns name, or name and " robot" if the name of an entity begins with name. Otherwise Home Assistant
 // would log a warning about the repetition and shorten the entity's name.
 func deviceName(name string, components map[string]component) string {
 	for _, c := range components {

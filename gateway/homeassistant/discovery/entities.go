@@ -25,10 +25,10 @@ type topicRef struct {
 type row struct {
 	platform, key, name string
 
-	reads   string   // template that reads the state from the document, with KEY for the entity's key; default: oneOf(options)
-	sets    string   // command topic, relative to the topic of the device; a select has its key and "/set"
+	reads   string   // template that reads the state from the document, with KEY for the entity's key; for options, the default is oneOf
+	sets    string   // command topic, relative to the topic of the device; for a select it is always the key and "/set"
 	options []string // possible values
-	types   []string // event types; the events are published on the topic named like the key
+	types   []string // event types; the last level of the topic of the events is the key
 
 	class string    // device class, which selects the icon and the wording in Home Assistant
 	icon  string    // icon name of Material Design Icons
@@ -43,7 +43,7 @@ type owner struct {
 	state      string // topic of the document that the entities read their states from
 }
 
-// components returns the entities of a device. The map key is the key of the entity.
+// components returns the JSON objects for the entities of a device, by the keys of the entities.
 func (o owner) components(rows []row) map[string]component {
 	components := map[string]component{}
 	for _, r := range rows {
@@ -89,8 +89,8 @@ const (
 )
 
 // Templates that read a state from a JSON document. They call get, which returns none for a missing key; for
-// value_json.KEY, Home Assistant would log an error instead. An unknown value is null in the document and
-// renders as "None", which Home Assistant shows as unknown.
+// value_json.KEY, Home Assistant would log an error instead. With asValue and asBool, null renders as "None", which Home
+// Assistant shows as unknown. With asText, null renders as the empty text.
 const (
 	asValue = "{{ value_json.get('KEY') }}"
 	asText  = "{{ value_json.get('KEY') or '' }}"
@@ -117,8 +117,8 @@ func robotComponents(n topic.Names, c Card) map[string]component {
 	return o.components(slices.Concat(commonRows(n), toolRows(o, c.Tools), sensed, choiceRows(c), []row{voiceRow(c.Voices)}))
 }
 
-// voiceRow returns the entity for the voice of a robot: a select with the titles of the voices or, without voices to choose
-// from, a text, which is empty for the household's voice.
+// voiceRow returns the entity for the voice of a robot: a select with the titles of the voices. If there are no voices to
+// choose from, the entity is a text, which is empty for the default voice.
 func voiceRow(voices []voice.Named) row {
 	r := row{platform: "text", key: "voice", name: "Voice", reads: asText, sets: "voice/set", place: inConfig, icon: "account-voice",
 		more: component{"min": 0, "max": 100}}
@@ -139,7 +139,7 @@ func voiceRow(voices []voice.Named) row {
 	return r
 }
 
-// dict returns a map as a literal of a template, which has the syntax of JSON.
+// dict returns a map as a literal for a template. Such a literal has the syntax of JSON.
 func dict(m map[string]string) string {
 	b, err := json.Marshal(m)
 	if err != nil {
@@ -245,7 +245,7 @@ func sensedRows(o owner) []row {
 	}
 }
 
-// choiceRows returns the entities for the choices that this robot has.
+// choiceRows returns the selects of a robot that have at least one option.
 func choiceRows(c Card) []row {
 	return slices.DeleteFunc([]row{
 		{platform: "select", key: "character", name: "Character", options: c.Characters, place: inConfig, icon: "account-switch"},
@@ -267,7 +267,7 @@ func bridgeComponents(n topic.Names) map[string]component {
 		{platform: "event", key: "refused", name: "Refused", types: append(RequestVerbs(), Other), place: diagnostic, icon: "close-circle"},
 		{platform: "button", key: "adopt_new", name: "Adopt new robots", sets: "request/adopt", icon: "robot-happy",
 			more: component{"payload_press": `{"new": true}`}},
-		// The text is a robot's MAC address, or the code that it shows.
+		// The text is a robot's MAC address or name, or the code that the robot shows.
 		{platform: "text", key: "adopt", name: "Adopt by code", sets: "request/adopt", place: inConfig, icon: "numeric",
 			more: component{"min": 1, "max": 32}},
 		{platform: "sensor", key: "version", name: "Version", reads: asValue, place: diagnostic, icon: "tag"},

@@ -1,5 +1,5 @@
 // Package discovery makes the MQTT discovery payloads for Home Assistant. They describe the entities of a
-// robot, of the appliance and of an agent. The package does no I/O and has no state.
+// robot, of the appliance (called the bridge) and of an agent. The package does no I/O and has no state.
 package discovery
 
 import (
@@ -30,7 +30,7 @@ func emotions() []string {
 	return names
 }
 
-// Household is the option of a select that leaves a choice of a robot to the household's settings.
+// Household is the option of a select with which a robot uses the appliance's default setting.
 const Household = "default"
 
 // Languages returns the BCP 47 tags of the languages that Perch itself speaks.
@@ -41,7 +41,7 @@ func Languages() (tags []string) {
 	return tags
 }
 
-// Other is the event type that replaces a type missing from the announced list.
+// Other is the event type that replaces a type that was not announced.
 const Other = "other"
 
 // ListedOrOther returns name if it is one of the announced types, and Other if it is not.
@@ -60,7 +60,8 @@ func ConversationTypes() []string {
 	}
 }
 
-// AnswerTypes returns the types of answers to questions that were asked over MQTT: words are neither yes nor no.
+// AnswerTypes returns the types of answers to questions that were asked over MQTT. The type "words" is a spoken answer
+// that means neither yes nor no, and "none" means that there is no answer.
 func AnswerTypes() []string { return []string{"yes", "no", "words", "none", Other} }
 
 // NotificationTypes returns the types of notification events.
@@ -79,7 +80,7 @@ func touchTypes() []string {
 	return []string{"press_start", "press_end", "long_press_start", "long_press_end", "multi_press_ongoing", "multi_press_end", Other}
 }
 
-// PerceptionTypes returns the perception events that the common firmwares report or that Perch derives.
+// PerceptionTypes returns the types of the perception events that the common firmwares report or that Perch derives.
 func PerceptionTypes() []string {
 	return []string{
 		"face_detected", "face_lost", "face_recognized", "sound_event", "wake_word_detected", "state_changed",

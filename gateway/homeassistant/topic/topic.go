@@ -1,4 +1,5 @@
-// Package topic builds and parses the MQTT topics of an appliance.
+// Package topic builds and parses the MQTT topics of an appliance, which is a machine that runs Perch. In topics and
+// requests, the appliance itself is called the bridge, as other MQTT gateways call themselves.
 package topic
 
 import (
@@ -12,18 +13,18 @@ import (
 	"perch/language"
 )
 
-// Names holds the parts of the topics of one appliance, which is a machine that runs Perch.
+// Names holds the configured names that topics and identifiers of one appliance are made from.
 type Names struct {
-	Base      string // beginning of every topic except the topics of discovery, such as "perch"
-	Prefix    string // first level of Home Assistant's topics, such as "homeassistant"
-	Appliance string // ID of the appliance, 8 hex digits
+	Base      string // beginning of Perch's own topics, such as "perch"
+	Prefix    string // beginning of Home Assistant's topics, such as "homeassistant"
+	Appliance string // ID of the appliance, 8 hex digits; used in the identifiers of devices and not in topics
 }
 
 // AgentPrefix is the prefix of the topic level of an agent without a robot, and of its key in the table of
 // announcements. No robot ID begins with it.
 const AgentPrefix = "agent_"
 
-// Robot returns a topic of a robot, for example Robot(id, "say/set").
+// Robot returns a topic of a robot. For example, Robot(id, "say/set") returns "perch/a0b1c2d3e4f4/say/set".
 func (n Names) Robot(id device.ID, thing string) string {
 	return n.Base + "/" + string(id) + "/" + thing
 }
@@ -38,8 +39,8 @@ func (n Names) Bridge(thing string) string { return n.Base + "/bridge/" + thing 
 func (n Names) Birth() string { return n.Prefix + "/status" }
 
 // Config returns the discovery topic of a device. The argument device is a robot ID, "bridge", or AgentPrefix
-// and an agent ID. Home Assistant accepts only letters, digits, hyphens and underscores in a level of the topic,
-// so all other characters of the base topic are replaced by underscores.
+// and an agent ID. Home Assistant accepts only ASCII letters, digits, hyphens and underscores in a level of the topic,
+// so Config replaces all other characters of the base topic with underscores.
 func (n Names) Config(device string) string {
 	base := strings.Map(func(r rune) rune {
 		if strings.ContainsRune(letters, r) {
@@ -79,9 +80,9 @@ func IsLevel(id string) bool { return id != "" && strings.Trim(id, letters) == "
 // HashPrefix is the prefix of agent IDs that are hashes of a session name.
 const HashPrefix = "h-"
 
-// AgentID returns the ID that topics use for the agent of a session. The ID is the name of the session, or a
-// hash of the name if that is long or has characters that topics must not have: programs choose the names of
-// their sessions. A session always has the same ID.
+// AgentID returns the ID that topics use for the agent of a session. The ID is the name of the session. If the name is
+// longer than 40 bytes, fails IsLevel, or begins with HashPrefix, the ID is HashPrefix and a hash of the name.
+// Programs choose the names of their sessions, so a name can be any text.
 func AgentID(session string) string {
 	if IsLevel(session) && len(session) <= 40 && !strings.HasPrefix(session, HashPrefix) {
 		return session
@@ -90,8 +91,8 @@ func AgentID(session string) string {
 	return HashPrefix + hex.EncodeToString(sum[:6])
 }
 
-// Check returns an error if a configured topic cannot be the beginning of other topics. The error names key,
-// the setting that contains the topic.
+// Check returns an error unless topic has at most 64 bytes and every level of it satisfies IsLevel. The error names
+// key, the setting that contains the topic.
 func Check(key, topic string) error {
 	if len(topic) > 64 || slices.ContainsFunc(strings.Split(topic, "/"), func(level string) bool { return !IsLevel(level) }) {
 		return language.OfKey(key, fmt.Errorf("%.80q has to be of 1 to 64 letters, digits, - and _, and / between them", topic))
