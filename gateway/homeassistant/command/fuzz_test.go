@@ -11,13 +11,13 @@ import (
 	"perch/limit"
 )
 
+// things returns the things that FuzzCommand sets; "x" does not exist.
 func things() []string {
 	return []string{"say", "notify", "emotion", "volume", "brightness", "led", "head", "head_yaw", "head_pitch", "mute", "stop", "reboot", "identify",
 		"perception", "firmware", "x"}
 }
 
-// FuzzCommand: whatever is published under a robot's topics is a command that
-// can be carried out, or an error.
+// FuzzCommand tests that each payload on a command topic of a robot is parsed into a valid command or an error.
 func FuzzCommand(f *testing.F) {
 	for i, payload := range []string{"hello", `{"text":"x","urgency":"low"}`, "happy", "50", "1e9", `{"state":"ON","color":{"r":1,"g":2,"b":3}}`,
 		`{"yaw":1,"pitch":-9999}`, "NaN", "0x1p4", "OFF", "", "\xff"} {
@@ -51,6 +51,7 @@ func FuzzCommand(f *testing.F) {
 	})
 }
 
+// FuzzRequest tests that the transaction of each request that ParseRequest accepts can be encoded in the response.
 func FuzzRequest(f *testing.F) {
 	for _, payload := range []string{`{"transaction":7,"robot":"a0b1c2d3e4f4"}`, `{"code":"123456"}`, "a0b1c2d3e4f4", "{",
 		`{"text":"x","transaction":{"a":[1]}}`, ""} {
@@ -70,7 +71,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// FuzzParseAnswer: only two words and one shape are answers.
+// FuzzParseAnswer tests that ParseAnswer accepts only the words "allow" and "deny" and JSON objects with an ID.
 func FuzzParseAnswer(f *testing.F) {
 	for _, s := range []string{"allow", "deny", `{"id":"q","allow":true}`, `{"id":"","allow":false}`, `{"id":"q","allow":null}`, "", "{"} {
 		f.Add([]byte(s))

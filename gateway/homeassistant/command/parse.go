@@ -23,7 +23,7 @@ import (
 	"perch/limit"
 )
 
-// maxShort bounds the payloads of commands without a free text, in bytes.
+// maxShort bounds the payloads of answers and of commands without a free text, in bytes.
 const maxShort = 1024
 
 // Command is a parsed command for a robot: one of the types below.
@@ -43,7 +43,8 @@ type (
 	}
 	// light sets the lights.
 	light struct{ state state.Light }
-	// turn moves the head. The angles are in degrees; nil leaves an axis or the speed unchanged.
+	// turn moves the head. The angles are in degrees, and the speed is in the firmware's units. A nil angle or speed is
+	// not sent to the robot.
 	turn struct{ yaw, pitch, speed *int }
 	// mute makes the appliance drop the sound of the robot's microphone, or stop dropping it.
 	mute struct{ on bool }
@@ -59,7 +60,8 @@ type (
 	}
 	// configure changes the settings of the robot.
 	configure struct{ change device.Change }
-	// Ask makes the robot ask people a question. Services.Ask carries it out, because people may take minutes to answer.
+	// Ask makes the robot ask people a question. Services.Ask carries out this command, because people may take minutes
+	// to answer; Services.Execute carries out all others.
 	Ask struct {
 		id, text string
 		within   time.Duration
@@ -74,7 +76,8 @@ type (
 	install struct{}
 )
 
-// payloadText returns a payload as text, without surrounding space. It checks the length and the encoding.
+// payloadText returns a payload as text, without surrounding space. It returns an error if the payload is longer than
+// limit.Body or not UTF-8.
 func payloadText(payload []byte) (string, error) {
 	if len(payload) > limit.Body {
 		return "", fmt.Errorf("the payload has %d bytes, more than %d", len(payload), limit.Body)
@@ -85,7 +88,7 @@ func payloadText(payload []byte) (string, error) {
 	return strings.TrimSpace(string(payload)), nil
 }
 
-// Parse parses the payload of a message on "<robot>/<thing>/set". find returns the ID of the robot with a given
+// Parse parses the payload of a message on "<base>/<robot>/<thing>/set". find returns the ID of the robot with a given
 // MAC address or name. Errors are sentences for the owner, and quote only the beginning of the payload.
 func Parse(robot device.ID, thing string, payload []byte, find func(string) (device.ID, error)) (Command, error) {
 	text, err := payloadText(payload)
@@ -176,7 +179,8 @@ func parseSay(text string) (say, error) {
 }
 
 // parseNotification parses a notification, which is a plain text or a JSON object. The notification is for the
-// given robot. If robot is empty, it is for the robot that the object names, or else for all robots.
+// given robot. If robot is empty, the notification is for the robot that the object names, or for all robots if the
+// object names none. It returns an error if the object names a robot other than the given one.
 func parseNotification(robot device.ID, text string, find func(string) (device.ID, error)) (notice.Notification, error) {
 	n := notice.Notification{Text: text, Speak: true}
 	if strings.HasPrefix(text, "{") {
@@ -267,7 +271,7 @@ func parseGesture(text string) (Command, error) {
 	return g, nil
 }
 
-// parseNumber parses and rounds a number. Home Assistant may send 40 as "40.0".
+// parseNumber parses and rounds a decimal number between ±discovery.MaxNumber. Home Assistant may send 40 as "40.0".
 func parseNumber(text string) (int, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(f) || math.Abs(f) > discovery.MaxNumber || strings.ContainsAny(text, "xX_pP") {
@@ -302,7 +306,7 @@ func parseTurn(text string) (Command, error) {
 }
 
 // parseLight parses the command that Home Assistant sends to a JSON light. It ignores effects and transitions,
-// which no robot supports. A light that is on without a colour is white.
+// which no robot supports. For a light that is on, the default colour is white and the default brightness is 255.
 func parseLight(text string) (Command, error) {
 	var l state.Light
 	if err := parseObject(text, &l, false); err != nil {
@@ -328,7 +332,7 @@ func parseLight(text string) (Command, error) {
 	return light{l}, nil
 }
 
-// parseSense parses a perception event. Services.Senses checks its name when the command is executed.
+// parseSense parses a perception event. Services.Senses checks the name of the event when the command is executed.
 func parseSense(text string) (Command, error) {
 	var s struct {
 		Name string
@@ -340,8 +344,9 @@ func parseSense(text string) (Command, error) {
 	return sense{s.Name, s.Data}, nil
 }
 
-// ParseAnswer parses the answer to a question of an agent. The payload is an object with the ID of the
-// question, or only Allow or Deny, which answers the question that is shown; id is then empty.
+// ParseAnswer parses the answer to a question of an agent. The payload is an object with the ID of the question and the
+// answer, or only discovery.Allow or discovery.Deny. Without an object, id is empty: the answer is for the question that
+// is shown.
 func ParseAnswer(payload []byte) (id string, allow bool, err error) {
 	text := strings.TrimSpace(string(payload))
 	switch {

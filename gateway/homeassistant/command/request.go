@@ -16,13 +16,13 @@ import (
 	"perch/limit"
 )
 
-// Request is a request to the bridge.
+// Request is a request to the bridge, which is the appliance.
 type Request struct {
-	Transaction json.RawMessage `json:"transaction"`
-	Robot       string          `json:"robot"`  // MAC address or name
-	Code        string          `json:"code"`   // the code on the screen of the robot to adopt
-	Client      string          `json:"client"` // Client-Id or IP address of the machine to adopt, if several claim the robot's MAC address
-	New         bool            `json:"new"`    // adopt new robots, whichever they are
+	Transaction json.RawMessage `json:"transaction"` // any JSON value; returned unchanged in the response
+	Robot       string          `json:"robot"`       // MAC address or name
+	Code        string          `json:"code"`        // the code on the screen of the robot to adopt
+	Client      string          `json:"client"`      // Client-Id or IP address of the machine to adopt, if several claim the robot's MAC address
+	New         bool            `json:"new"`         // adopt all new robots instead of one; see adoptNew
 
 	// The following fields describe the image to fetch, for the verb firmware.
 
@@ -31,7 +31,7 @@ type Request struct {
 	Board  string `json:"board"`
 
 	Verb   string              `json:"-"` // one of discovery.RequestVerbs
-	text   string              // the whole payload
+	text   string              // the payload without surrounding space
 	notice notice.Notification // for the verb notify
 }
 
@@ -45,8 +45,8 @@ type Response struct {
 
 // ParseRequest parses a request, which is a JSON object or a plain text. The text is the robot to forget, the
 // robot or code to adopt, or the text of a notification. find returns the ID of the robot with a given MAC
-// address or name. Even with an error, the returned request has its verb, and its transaction if that could be
-// parsed.
+// address or name. Even with an error, the returned request has its verb. It also has its transaction if the object
+// could be parsed and the transaction has at most limit.Name bytes.
 func ParseRequest(verb string, payload []byte, find func(string) (device.ID, error)) (Request, error) {
 	r := Request{Verb: verb}
 	var err error
@@ -140,13 +140,14 @@ func (s Services) adopt(r Request) (data any, err error) {
 
 // Limits on the adoption of new robots.
 const (
-	adoptPeriod = 4 * time.Minute // before and after the request, so that the owner may switch the robot on first or last
-	maxAdopted  = 8               // robots of the period before; more than a household connects at once
+	adoptPeriod = 4 * time.Minute // period before and after the request, so that the owner may switch on the robot earlier or later
+	maxAdopted  = 8               // new robots in the period before the request; an owner connects fewer at once
 )
 
-// adoptNew adopts the robots that have come within adoptPeriod, and has the registry adopt the robots that come within
-// adoptPeriod from now. It adopts only robots that may talk already, and neither a robot that has to show a code nor one
-// whose MAC address several machines claim. It adopts none and returns an error if more than maxAdopted have come.
+// adoptNew adopts the new robots that were seen within the last adoptPeriod, and makes the registry adopt the robots that
+// check in within adoptPeriod from now. A robot is not adopted if it has to show a code, if it was forgotten or replaced
+// before, or if several machines claim its MAC address. If more than maxAdopted robots were seen, adoptNew adopts none
+// and returns an error.
 func (s Services) adoptNew(now time.Time) (data any, err error) {
 	ids := []device.ID{}
 	for _, r := range s.Robots.List() {

@@ -30,7 +30,7 @@ type Services struct {
 	Notifier notifier
 	Senses   intake
 	Firmware catalogue
-	Gestures perception.Gestures // the gestures that robots can make; if none exist, robots get no gesture entity
+	Gestures perception.Gestures // the gestures that robots can make; without any, robots have no gesture entity
 	Board    *agent.Board
 	Bus      *event.Bus
 	// Phrase returns a phrase for a robot to speak, such as "here", in the language of the robot.
@@ -50,16 +50,17 @@ type registry interface {
 	// AdoptClient adopts a robot whose MAC address several machines claim. The parameter client is the Client-Id or
 	// the IP address of the machine to adopt.
 	AdoptClient(id device.ID, client string) (device.Robot, error)
-	// Welcome makes the registry adopt a few robots that check in before a time, if robots need no code.
+	// Welcome makes the registry adopt the first few robots that check in before until. It does nothing if the
+	// configuration requires a code from new robots.
 	Welcome(until time.Time)
 	Forget(id device.ID) error
 }
 
 // talk controls robots. For an offline robot, SpeakDurably and Alert store the sentence or the alert until the robot
-// connects, and return true as queued. The error of every other method then satisfies Offline.
+// connects, and queued is true. The other methods with an error then return one for which Offline is true.
 type talk interface {
-	// SpeakDurably makes a robot speak a sentence. It stores the sentence until it was spoken, and returns once it is
-	// stored.
+	// SpeakDurably makes a robot speak a sentence. It returns once the sentence is stored on disk, where the sentence
+	// stays until the robot has spoken it.
 	SpeakDurably(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error)
 	// Ask makes a robot ask a question, and waits for the answer until the question expires.
@@ -104,9 +105,9 @@ func Offline(err error) bool {
 	return errors.As(err, &c) && c.Code() == "robot_offline"
 }
 
-// Effect describes what the mirror has to update after a command. The zero value stands for nothing.
+// Effect describes what the caller has to update after a command. The zero value means that there is nothing to update.
 type Effect struct {
-	Change     func(*state.Robot) // sets values that some robots have no tool to read; may be nil
+	Change     func(*state.Robot) // sets the values that the command has changed; may be nil
 	Read       bool               // the status of the robot has to be read
 	Configured bool               // the settings of the robot have changed
 	Notice     string             // ID of the accepted notification; empty for other commands
@@ -119,9 +120,9 @@ const UpgradeTool = "self.upgrade_firmware"
 // installTimeout bounds the wait for the result of UpgradeTool.
 const installTimeout = time.Minute
 
-// StateChange returns a function that sets, in the state of a robot, the value that a command asks for, or nil if the command
-// changes no value of the state. The state shows this value while the command waits for the robot, and afterwards if the
-// robot has no tool to read the value.
+// StateChange returns a function that sets in the state of a robot the volume, brightness, angles or light that a command
+// asks for. It returns nil for all other commands. The state shows this value while the command waits for the robot, and
+// afterwards until the value is read from the robot.
 func StateChange(c Command) func(*state.Robot) {
 	switch c := c.(type) {
 	case level:
@@ -134,7 +135,7 @@ func StateChange(c Command) func(*state.Robot) {
 	return nil
 }
 
-// Execute carries out a command for a robot. If Offline is true for its error, the command can be repeated
+// Execute carries out any command except Ask for a robot. If Offline is true for its error, the command can be repeated
 // when the robot has connected.
 func (s Services) Execute(ctx context.Context, id device.ID, c Command) (Effect, error) {
 	switch c := c.(type) {
@@ -209,8 +210,8 @@ func (s Services) Ask(ctx context.Context, id device.ID, q Ask) state.Answer {
 	return reply
 }
 
-// missingTool returns the error for a robot without the tool that controls the given part. If the robot has
-// never listed its tools, Offline is true for the error, so that the command waits for the list.
+// missingTool returns the error for a robot without the tool that controls the given part. If no tools of the robot are
+// known, Offline is true for the error, so that the command waits until the robot lists its tools.
 func (s Services) missingTool(id device.ID, part string) error {
 	if len(s.Talk.Tools(id)) == 0 {
 		return notListed{}
@@ -224,7 +225,7 @@ type notListed struct{}
 func (notListed) Error() string { return "the robot has yet to list its tools" }
 func (notListed) Code() string  { return "robot_offline" }
 
-// makeGesture makes a connected robot perform a gesture.
+// makeGesture makes a robot perform a gesture. It returns an error if the robot is not connected.
 func (s Services) makeGesture(id device.ID, c gesture) error {
 	if _, known := s.Gestures.Named(c.name); !known {
 		return fmt.Errorf("there is no gesture %.40q; there are %s", c.name, strings.Join(s.Gestures.Names(), ", "))
@@ -285,8 +286,8 @@ func (s Services) setLights(ctx context.Context, id device.ID, l state.Light) er
 	return err
 }
 
-// install makes a robot install the newest firmware: at once if it is connected and has UpgradeTool, and
-// otherwise when it checks in next.
+// install makes a robot install the newest firmware: at once if the robot is connected and its UpgradeTool succeeds, and
+// otherwise when the robot checks in next.
 func (s Services) install(ctx context.Context, id device.ID) (Effect, error) {
 	path, err := s.Firmware.Install(id, "", time.Now())
 	if err != nil {
@@ -308,8 +309,9 @@ func (s Services) install(ctx context.Context, id device.ID) (Effect, error) {
 	return Effect{Postponed: postponed}, nil
 }
 
-// ReadStatus reads the status of a robot and the angles of its head. ok is false if it could read neither. If the robot
-// has a tool for the status, and reading it fails, ReadStatus does not try to read the angles.
+// ReadStatus reads the status of a robot and the angles of its head. ok is false if neither could be read. If the
+// status tool fails, ReadStatus does not try to read the angles, and logs the error unless Offline is true for the error
+// or ctx has ended.
 func (s Services) ReadStatus(ctx context.Context, id device.ID, log *slog.Logger) (r state.Readings, ok bool) {
 	tools := s.Talk.Tools(id)
 	if t, found := device.FindControl(tools, "get device status"); found {

@@ -27,12 +27,12 @@ type Agent struct {
 	State     agent.State
 	Shown     agent.Shown // the published agent_state
 	Seen      time.Time   // time of the latest event
-	Changed   bool        // Document differs from the published document
+	Changed   bool        // Document may differ from the published document
 	Published time.Time   // when Document was published last
 
 	tool      event.ToolStatus // the latest tool call
 	questions []question       // oldest first
-	since     time.Time        // when the present first question became the first
+	since     time.Time        // when the first question changed last, or EndTurn removed a question
 }
 
 // question is a question that waits for an answer.
@@ -41,14 +41,14 @@ type question struct {
 	answerable bool // the question can be answered with yes or no over MQTT
 }
 
-// AgentDocument is the JSON document with the state of an agent. Every key is always present, with null for an
-// unknown value.
+// AgentDocument is the JSON document with the state of an agent. Every key is always present. A nil pointer becomes
+// null, which means that there is no such value.
 type AgentDocument struct {
 	AgentState agent.Shown `json:"agent_state"`
 	Session    string      `json:"session_id"`
-	ToolName   *string     `json:"tool_name"` // name of the latest tool call
-	ToolStatus *string     `json:"tool_status"`
-	Question   *string     `json:"question"` // text of the oldest waiting question
+	ToolName   *string     `json:"tool_name"`   // name of the latest tool call
+	ToolStatus *string     `json:"tool_status"` // "running", "completed" or "error"
+	Question   *string     `json:"question"`    // text of the oldest waiting question
 	QuestionID *string     `json:"question_id"`
 	Answerable bool        `json:"answerable"` // the question can be answered with yes or no
 }
@@ -67,7 +67,8 @@ func (a *Agent) Document() AgentDocument {
 	return d
 }
 
-// Ends returns when the agent has to be removed. An agent with a waiting question is shown longer.
+// Ends returns when the agent has to be removed: agentLifetime after its latest event, or 24 times as long if a
+// question waits.
 func (a *Agent) Ends() time.Time {
 	if len(a.questions) > 0 {
 		return a.Seen.Add(24 * agentLifetime)
@@ -75,13 +76,13 @@ func (a *Agent) Ends() time.Time {
 	return a.Seen.Add(agentLifetime)
 }
 
-// QuestionShownAt reports whether the first question changed at the given time.
+// QuestionShownAt reports whether the first question changed, or EndTurn removed a question, at the given time.
 func (a *Agent) QuestionShownAt(at time.Time) bool { return a.since == at }
 
 // SetTool sets the latest tool call.
 func (a *Agent) SetTool(t event.ToolStatus) { a.tool, a.Changed = t, true }
 
-// AddQuestion adds a waiting question. It ignores the question if too many are waiting.
+// AddQuestion adds a waiting question. It ignores the question if maxQuestions are waiting already.
 func (a *Agent) AddQuestion(id, text string, answerable bool, at time.Time) {
 	if len(a.questions) == 0 {
 		a.since = at
@@ -100,8 +101,7 @@ func (a *Agent) RemoveQuestion(id string, at time.Time) {
 	a.Changed = true
 }
 
-// EndTurn removes the questions that cannot be answered with yes or no: only the turn that has ended could take
-// an answer.
+// EndTurn removes the questions that are not answerable, because they belong to the turn that has ended.
 func (a *Agent) EndTurn(at time.Time) {
 	old := len(a.questions)
 	a.questions = slices.DeleteFunc(a.questions, func(q question) bool { return !q.answerable })
@@ -113,9 +113,10 @@ func (a *Agent) EndTurn(at time.Time) {
 // ClearQuestions removes all questions.
 func (a *Agent) ClearQuestions(at time.Time) { a.questions, a.since, a.Changed = nil, at, true }
 
-// FindQuestion returns the ID of the question that an answer is for. An answer without an ID is for the question
-// that is shown. If this question has been shown for less than minReadingTime, FindQuestion returns an error, because
-// the answer was probably for the previous question.
+// FindQuestion returns the ID of the question that an answer is for. An answer without an ID is for the first question,
+// which is the one that is shown. FindQuestion returns agent.ErrNoQuestion if no such question waits or if the question is
+// not answerable. It returns another error if an answer without an ID comes within minReadingTime, because that answer
+// was probably for the previous question.
 func (a *Agent) FindQuestion(id string, now time.Time) (string, error) {
 	if id != "" {
 		if !slices.ContainsFunc(a.questions, func(q question) bool { return q.id == id && q.answerable }) {

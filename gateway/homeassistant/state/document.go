@@ -14,31 +14,31 @@ import (
 	"perch/plain"
 )
 
-// Document is the JSON document with the state of a robot. Every key is always present, with null for an unknown
-// value.
+// Document is the JSON document with the state of a robot. Every key is always present. A nil pointer becomes null,
+// which means that the value is unknown or not set.
 type Document struct {
 	Name        *string     `json:"name"`
 	Character   *string     `json:"character"` // ID of the character
-	Brain       string      `json:"brain"`     // name of the brain that is asked first, or discovery.Household
-	Voice       *string     `json:"voice"`     // null if it is the household's
+	Brain       string      `json:"brain"`     // name of the brain, a program that answers, to ask first, or discovery.Household
+	Voice       *string     `json:"voice"`     // null for the default voice of the appliance
 	Language    string      `json:"language"`  // BCP 47 tag, or discovery.Household
 	AgentState  agent.Shown `json:"agent_state"`
 	Emotion     *string     `json:"emotion"`
-	SessionID   *string     `json:"session_id"`
-	Connected   bool        `json:"connected"` // the robot can be reached
-	Talking     bool        `json:"talking"`   // the channel for conversations is open
-	Transport   *string     `json:"transport"` // used from the next boot of the robot
-	Face        *bool       `json:"face"`      // whether the robot sees a face
-	Identity    *string     `json:"identity"`  // the person that the robot has recognized
-	Volume      *int        `json:"volume"`
-	Brightness  *int        `json:"brightness"`
-	Mute        bool        `json:"mute"`
+	SessionID   *string     `json:"session_id"` // null while Talking is false
+	Connected   bool        `json:"connected"`  // the robot can be reached
+	Talking     bool        `json:"talking"`    // the channel for conversations is open
+	Transport   *string     `json:"transport"`  // "websocket" or "mqtt"; a change takes effect when the robot boots next
+	Face        *bool       `json:"face"`       // whether the robot sees a face
+	Identity    *string     `json:"identity"`   // the person that the robot has recognized
+	Volume      *int        `json:"volume"`     // per cent
+	Brightness  *int        `json:"brightness"` // per cent
+	Mute        bool        `json:"mute"`       // the appliance drops the sound of the robot's microphone
 	HeadYaw     *int        `json:"head_yaw"`   // degrees
 	HeadPitch   *int        `json:"head_pitch"` // degrees
 	LED         *Light      `json:"led"`
 	Battery     *int        `json:"battery"` // per cent
 	Charging    *bool       `json:"charging"`
-	Signal      *string     `json:"signal"`
+	Signal      *string     `json:"signal"`      // strength of the Wi-Fi signal; see discovery.signals
 	Temperature *float64    `json:"temperature"` // degrees Celsius
 	Booted      *time.Time  `json:"booted"`      // time of the last check-in
 	Firmware    *string     `json:"firmware"`    // version
@@ -48,7 +48,7 @@ type Document struct {
 
 // Light is the state of a light in Home Assistant's JSON schema.
 type Light struct {
-	State      *string `json:"state"` // "ON" or "OFF"
+	State      *string `json:"state"` // "ON" or "OFF"; null if unknown
 	ColorMode  string  `json:"color_mode,omitempty"`
 	Color      *Colour `json:"color,omitempty"`
 	Brightness *int    `json:"brightness,omitempty"` // 0 to 255
@@ -61,8 +61,8 @@ type Colour struct {
 	B int `json:"b"`
 }
 
-// NewLight returns the state of a light that shines in red, green and blue from 0 to 255. Its brightness is the largest
-// of the three.
+// NewLight returns the state of a light with the given levels of red, green and blue, from 0 to 255. The brightness of
+// the light is the largest level, and its colour is scaled to full brightness. If all levels are 0, the light is off.
 func NewLight(rgb [3]int) Light {
 	full := slices.Max(rgb[:])
 	if full == 0 {
@@ -72,7 +72,8 @@ func NewLight(rgb [3]int) Light {
 		Color: &Colour{R: rgb[0] * 255 / full, G: rgb[1] * 255 / full, B: rgb[2] * 255 / full}}
 }
 
-// RGB returns red, green and blue from 0 to 255, after the brightness was applied. State must not be nil.
+// RGB returns the levels of red, green and blue, from 0 to 255: the colour multiplied by the brightness. They are 0 if
+// the light is off or has no colour. State must not be nil.
 func (l Light) RGB() [3]int {
 	if *l.State == "OFF" || l.Color == nil {
 		return [3]int{}
@@ -84,15 +85,15 @@ func (l Light) RGB() [3]int {
 	return [3]int{l.Color.R * full / 255, l.Color.G * full / 255, l.Color.B * full / 255}
 }
 
-// Readings are the values that were read from a robot, that it has reported, or that a command has set since. A nil
-// pointer and an empty text stand for an unknown value.
+// Readings are the latest values of a robot that were read from the robot, reported by the robot, or set by a command.
+// A nil pointer or an empty text means that the value is unknown.
 type Readings struct {
 	device.Status
 	HeadYaw, HeadPitch *float64 // degrees
 }
 
-// ParseAngles sets the angles of the head from the result of a tool. An angle that the text lacks becomes unknown. A
-// text that cannot be decoded is ignored.
+// ParseAngles sets the angles of the head from the result of a tool, a JSON object with the keys "yaw" and "pitch". An
+// angle that is missing from the object becomes unknown. ParseAngles ignores a text that it cannot decode.
 func (r *Readings) ParseAngles(text string) {
 	var h struct{ Yaw, Pitch *float64 }
 	if json.Unmarshal([]byte(text), &h) == nil {
@@ -100,7 +101,7 @@ func (r *Readings) ParseAngles(text string) {
 	}
 }
 
-// SetLevel sets a level in per cent: the volume if what is "volume", otherwise the brightness.
+// SetLevel sets the volume, if what is "volume", or else the brightness. value is in per cent.
 func (r *Readings) SetLevel(what string, value int) {
 	if what == "volume" {
 		r.Volume = &value
@@ -129,15 +130,17 @@ type Update struct {
 
 // Mood is the mood of a robot. Before the first mood event, Mood and Face are nil and the feelings are 0.
 type Mood struct {
-	Mood *string `json:"mood"` // the dominant feeling; nil if Home Assistant does not know it
+	Mood *string `json:"mood"` // the dominant feeling; nil if discovery.Moods does not contain it
 	Face *string `json:"face"` // name of the emotion that expresses the mood
 	event.Feelings
 }
 
-// Event is a message on one of a robot's event topics.
+// Event is an event on a topic of a robot or of the bridge.
 type Event struct {
-	Type    string          `json:"event_type"`
-	Name    string          `json:"name,omitempty"` // of the perception, skill or part; if Type is "other", what the event is
+	Type string `json:"event_type"`
+	// Name is the name of what the event is about, such as a perception or a skill, or the original type of an event whose
+	// Type is "other".
+	Name    string          `json:"name,omitempty"`
 	Session string          `json:"session_id,omitempty"`
 	Text    *string         `json:"text,omitempty"`   // only if transcripts are shared
 	ID      string          `json:"id,omitempty"`     // ID of the question, tool call, timer or memory
@@ -158,10 +161,10 @@ type Event struct {
 // Answer is the event with the answer to a question that was asked over MQTT.
 type Answer struct {
 	Type     string `json:"event_type"` // one of discovery.AnswerTypes
-	ID       string `json:"id"`         // as the question had it; may be empty
+	ID       string `json:"id"`         // ID in the command that asked the question; may be empty
 	Question string `json:"question"`
-	Text     string `json:"text"`   // the words that were heard; empty if the head was touched instead, or nobody answered
-	Reason   string `json:"reason"` // why there is no answer; empty if there is one
+	Text     string `json:"text"`   // the spoken answer; empty if the answer was not spoken, or nobody answered
+	Reason   string `json:"reason"` // why there is no answer; empty if there is an answer
 }
 
 // ToolStatus is the status of a tool call, in the form that skins receive too (docs/skins.md).
@@ -187,7 +190,7 @@ type Notification struct {
 	Text      string `json:"text"`
 	Urgency   string `json:"urgency"`
 	ActionURL string `json:"action_url"`
-	Robot     string `json:"robot,omitempty"` // ID of the robot that the step concerns
+	Robot     string `json:"robot,omitempty"` // ID of the robot that the step concerns; omitted if it concerns no single robot
 }
 
 // BridgeInfo is the document on the topic bridge/info: the state of the appliance.

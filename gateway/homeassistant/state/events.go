@@ -10,8 +10,8 @@ import (
 )
 
 // Conversation returns the MQTT event that reports an event of the bus as a part of a conversation. ok is false if
-// nothing has to be reported. Conversation reports only the first event.ListeningStarted since the robot opened its
-// channel. Texts are included only if share is true.
+// the event is not reported. Of the events of type event.ListeningStarted, only the first since the robot opened its
+// channel is reported. Texts are included only if share is true.
 func (r *Robot) Conversation(envelope event.Envelope, share bool) (c Event, ok bool) {
 	switch e := envelope.Event.(type) {
 	case event.ListeningStarted:

@@ -25,7 +25,7 @@ type Robot struct {
 	Senses     discovery.Senses
 	Tools      []device.Tool // the tools in the published discovery
 
-	// In the following fields, a nil pointer stands for an unknown value. Mute is always known.
+	// In the following fields, a nil pointer means that the value is unknown.
 
 	Mute      bool
 	Face      *bool
@@ -38,13 +38,13 @@ type Robot struct {
 	Channel
 	Installing bool // a command asked for a firmware update, which the robot installs when it checks in next
 
-	Changed       bool      // Document differs from the published document
-	MoodChanged   bool      // Mood differs from the published mood
+	Changed       bool      // Document may differ from the published document
+	MoodChanged   bool      // Mood may differ from the published mood
 	Published     time.Time // when Document was published last; zero if it was not
 	MoodPublished time.Time // when Mood was published last; zero if it was not
 
 	Held      []HeldEvent // events whose entity Home Assistant may not have yet, oldest first
-	HeldUntil time.Time   // when to publish Held; zero if events are published at once
+	HeldUntil time.Time   // when to publish Held; zero if new events are published at once
 
 	touched   time.Time // when a hand was put on the head; zero while the head is not touched
 	longPress bool      // the present touch was reported as a long press
@@ -60,36 +60,36 @@ type HeldEvent struct {
 	Document any
 }
 
-// Channel records what a robot has done since it opened its channel, the connection for a conversation.
+// Channel records what has happened since a robot opened its channel, which is the connection for a conversation.
 type Channel struct {
 	Listed    bool // the robot has listed its tools
-	UsedTools bool // a tool was called in the current turn
+	UsedTools bool // a tool call has ended in the current turn
 	woken     bool // the robot has started to listen
 }
 
 // download is the progress of a firmware download.
 type download struct {
-	percent int
-	until   time.Time // when the download stops counting as in progress; zero without a download
+	percent int       // 0 to 100
+	until   time.Time // when the download stops counting as in progress; zero if there is no download
 }
 
 const (
-	longPressTime = 2 * time.Second
-	maxIdentity   = 100 // maximum length of an identity, in bytes
+	longPressTime = 2 * time.Second // a touch of the head that lasts this long is a long press
+	maxIdentity   = 100             // maximum length of an identity, in bytes
 
 	// MaxGesture bounds how long a gesture is shown.
 	MaxGesture = time.Minute
 
-	// DownloadTimeout is the time after the latest received bytes during which a download counts as in progress. It is
-	// longer than a robot needs to write the image, restart and check in. It is needed because a robot may be
-	// switched off during a download, and Home Assistant installs nothing while a download is in progress.
+	// DownloadTimeout is how long a download counts as in progress after the latest report of its progress. This time
+	// is longer than a robot needs to write the image, restart and check in. The limit is needed because a robot may
+	// be switched off during a download, and Home Assistant installs nothing while a download is in progress.
 	DownloadTimeout = 2 * time.Minute
 )
 
-// Online reports whether the robot counts as online. State.Online is narrower: it tells whether the robot can be
-// reached now. A robot opens its channel only for a conversation, so a robot that cannot be reached counts as online
-// until there was no event or check-in for the duration away (0 means forever), or until its MQTT connection has
-// ended.
+// Online reports whether the robot counts as online, which is true of every robot that can be reached now
+// (State.Online). A robot opens its channel only for a conversation. So a robot that cannot be reached also counts as
+// online if its latest event or check-in is less than away ago, unless its MQTT connection has ended. If away is 0,
+// the time of the latest event does not matter.
 func (r *Robot) Online(now time.Time, away time.Duration) bool {
 	return r.State.Online || !r.State.Gone && (away == 0 || now.Before(r.LastSeen().Add(away)))
 }
@@ -102,7 +102,8 @@ func (r *Robot) LastSeen() time.Time {
 	return r.Seen
 }
 
-// NextChange returns the time at which the state changes without an event, or the zero time if it does not.
+// NextChange returns the next time at which the state changes without an event: a download or a gesture ends, or a
+// touch becomes a long press. It returns the zero time if there is no such time.
 func (r *Robot) NextChange() time.Time {
 	press := time.Time{}
 	if !r.touched.IsZero() && !r.longPress {
@@ -137,7 +138,7 @@ func (r *Robot) Register(robot device.Robot) {
 	r.Registered, r.Changed = robot, true
 }
 
-// SetStatus sets the values of a status event. It leaves the values that the event lacks unchanged.
+// SetStatus sets the values of a status event. Values that are missing from the event stay unchanged.
 func (r *Robot) SetStatus(e event.RobotStatus) {
 	s := &r.Readings
 	s.Volume, s.Brightness, s.Battery = cmp.Or(e.Volume, s.Volume), cmp.Or(e.Brightness, s.Brightness), cmp.Or(e.Battery, s.Battery)
@@ -150,7 +151,7 @@ func (r *Robot) SetStatus(e event.RobotStatus) {
 
 // SetReadings sets the values that were read from the robot, and reports whether they show a new sense.
 func (r *Robot) SetReadings(read Readings) (newSense bool) {
-	if read.HeadYaw == nil && read.HeadPitch == nil { // the angles could not be read, so the angles set last remain
+	if read.HeadYaw == nil && read.HeadPitch == nil { // the angles could not be read, so the known angles stay
 		read.HeadYaw, read.HeadPitch = r.Readings.HeadYaw, r.Readings.HeadPitch
 	}
 	r.Readings, r.Changed = read, true
@@ -208,8 +209,8 @@ func (r *Robot) DetectLongPress(now time.Time) bool {
 	return long
 }
 
-// SetMood sets the mood. It reports whether the dominant feeling has changed, or whether the old or the new one is
-// not in discovery.Moods.
+// SetMood sets the mood. It returns true if the dominant feeling has changed, and also if the old or the new dominant
+// feeling is nil; see Mood.
 func (r *Robot) SetMood(m event.Mood) (changed bool) {
 	next := Mood{Mood: optional(discovery.ListedOrOther(m.Dominant, discovery.Moods())), Face: optional(m.Face), Feelings: rounded(m.Feelings)}
 	if *next.Mood == discovery.Other {
@@ -229,7 +230,7 @@ func rounded(f event.Feelings) event.Feelings {
 	return f
 }
 
-// StartGesture sets the present gesture, which Expire ends after its duration, at most MaxGesture.
+// StartGesture sets the present gesture. Expire ends the gesture after duration, or after MaxGesture if that is shorter.
 func (r *Robot) StartGesture(name string, duration time.Duration, at time.Time) {
 	r.gesture, r.gestureEnds, r.Changed = &name, at.Add(min(duration, MaxGesture)), true
 }
@@ -270,8 +271,8 @@ func (r *Robot) Update(installed, latest string) Update {
 	return u
 }
 
-// Document returns the document with the robot's state. Its agent_state is Shown and not the state of the present
-// moment: a document that is published for another reason repeats the last agent_state.
+// Document returns the document with the robot's state. Its agent_state is Shown, even if State has changed since: a
+// document that is published for another reason repeats the published agent_state.
 func (r *Robot) Document() Document {
 	d := Document{
 		Name: optional(r.Registered.Settings.Name), Character: optional(r.Character),
@@ -299,7 +300,7 @@ func (r *Robot) Document() Document {
 	return d
 }
 
-// degrees rounds an angle to whole degrees and limits it to ±MaxNumber, for a slider.
+// degrees rounds an angle to whole degrees and limits it to ±discovery.MaxNumber, for a slider. It returns nil for nil.
 func degrees(angle *float64) *int {
 	if angle == nil {
 		return nil
@@ -307,14 +308,14 @@ func degrees(angle *float64) *int {
 	return new(int(math.Round(min(max(*angle, -discovery.MaxNumber), discovery.MaxNumber))))
 }
 
-// slider is a value of a document and the range that was announced for it. Home Assistant rejects a value outside of
-// the range. A head at rest, for example, may be lower than a command can turn it.
+// slider is a value of a document and the range that was announced for the value. Home Assistant rejects a value
+// outside of the range. For example, the pitch of a head at rest may be below the range of commands.
 type slider struct {
 	value     **int
 	low, high int
 }
 
-// sliders returns the known values of the document that a tool can set within a range.
+// sliders returns the values of the document that are known and that a tool can set within a range.
 func (d *Document) sliders(tools []device.Tool) (sliders []slider) {
 	add := func(value **int, low, high int, ok bool) {
 		if ok && *value != nil {
@@ -336,7 +337,7 @@ func (d *Document) sliders(tools []device.Tool) (sliders []slider) {
 	return sliders
 }
 
-// Within returns the document without the values that are outside of the ranges of the tools.
+// Within returns the document with null for each value that is outside of the range of its tool.
 func (d Document) Within(tools []device.Tool) Document {
 	for _, s := range d.sliders(tools) {
 		if **s.value < s.low || **s.value > s.high {

@@ -9,7 +9,7 @@ import (
 	"perch/gateway/homeassistant/discovery"
 )
 
-// TestQuestionsFitAState: a question is one line that Home Assistant can store.
+// TestQuestionsFitAState tests that a question is shortened to one line that Home Assistant can store as a state.
 func TestQuestionsFitAState(t *testing.T) {
 	long := shortened("a\n b " + strings.Repeat("ü", 400))
 	if len([]rune(long)) != discovery.MaxText || !strings.HasPrefix(long, "a b ü") || !strings.HasSuffix(long, "…") {
@@ -17,6 +17,7 @@ func TestQuestionsFitAState(t *testing.T) {
 	}
 }
 
+// FuzzStatus tests that any status and head angles that a robot returns make a valid document.
 func FuzzStatus(f *testing.F) {
 	f.Add(`{"audio_speaker":{"volume":70},"screen":{"brightness":75},"battery":{"level":82,"charging":false},"network":{"signal":"strong"},"chip":{"temperature":41.5}}`, `{"yaw":1,"pitch":2}`)
 	f.Add(`{"audio_speaker":{"volume":1e300},"battery":null}`, `[]`)
