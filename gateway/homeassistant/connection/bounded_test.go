@@ -14,11 +14,12 @@ import (
 	"perch/limit"
 )
 
-// framed is a packet of MQTT.
+// framed returns an MQTT packet with the given first byte and body.
 func framed(kind byte, body []byte) []byte {
 	return append(binary.AppendUvarint([]byte{kind}, uint64(len(body))), body...)
 }
 
+// readFrom is a connection that reads from a reader.
 type readFrom struct {
 	net.Conn
 	io.Reader
@@ -26,8 +27,8 @@ type readFrom struct {
 
 func (r readFrom) Read(p []byte) (int, error) { return r.Reader.Read(p) }
 
-// TestPacketsOfABrokerAreBounded: the library sees the beginning of a message
-// that is too long, and all that follows as it was.
+// TestPacketsOfABrokerAreBounded tests that the client library gets only the beginning of a message that is too long,
+// and gets the packets after it unchanged.
 func TestPacketsOfABrokerAreBounded(t *testing.T) {
 	long := append([]byte{0, 1, 't', 0, 9}, bytes.Repeat([]byte("x"), 3*limit.List)...)
 	sent := bytes.Join([][]byte{framed(0x32, long), framed(0xd0, nil), framed(0x30, []byte{0, 1, 't', 'y'}), framed(0x32, long)}, nil)

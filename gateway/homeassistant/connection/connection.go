@@ -23,7 +23,7 @@ const (
 // Status describes the connection to the broker.
 type Status struct {
 	Connected  bool      `json:"connected"`  // the appliance is connected and publishes
-	Connecting bool      `json:"connecting"` // the first attempt is still under way
+	Connecting bool      `json:"connecting"` // the first attempt to connect has not ended yet
 	Broker     string    `json:"broker"`     // address without user and password, or "embedded" or "none"
 	Since      time.Time `json:"since"`      // when Connected changed last
 	Cause      error     `json:"-"`          // why the appliance is not connected: a sentence with the remedy; nil while connected
@@ -48,10 +48,10 @@ type Connection struct {
 	topics  topic.Names
 	rivals  *rivals
 	log     *slog.Logger
-	keepOff bool // another appliance uses the topics, so connect without a will and without a stored session
+	keepOff bool // another appliance uses the topics, so the next connection has no will and no stored session
 
 	embedded *embeddedBroker // nil if the embedded broker is never used
-	start    chan struct{}   // closed when the embedded broker has to be started
+	start    chan struct{}   // closed to start the embedded broker
 
 	mu     sync.Mutex
 	status Status
@@ -119,8 +119,8 @@ func (c *Connection) setBroker(broker string) {
 	c.status.Broker = broker
 }
 
-// askingDialer returns a function that connects to Home Assistant's broker. If Home Assistant has no broker, the
-// function starts the embedded one and uses it until the program ends.
+// askingDialer returns a function that asks FindBroker for the address of Home Assistant's broker and connects to that
+// broker. If Home Assistant has no broker, the function starts the embedded one and uses it until the program ends.
 func (c *Connection) askingDialer(o Options, embedded func(context.Context, Session) (Link, error)) func(context.Context, Session) (Link, error) {
 	started := false
 	return func(ctx context.Context, s Session) (Link, error) {
@@ -194,8 +194,9 @@ func (c *Connection) offline() Message {
 	return Message{Topic: c.topics.Bridge("status"), Payload: []byte("offline"), Retained: true, QoS: 1}
 }
 
-// connect makes a connection and uses it until it ends. While another appliance uses the topics, it connects
-// without a will and publishes nothing; it returns nil when the topics have become free.
+// connect makes a connection and uses it until the connection or ctx ends. If another appliance uses the topics, connect
+// publishes nothing and returns an error, and the next connection has no will. If a connection without a will finds that
+// the topics have become free, connect returns nil.
 func (c *Connection) connect(ctx context.Context) error {
 	c.rivals.reset()
 	s := Session{Clean: c.keepOff}
@@ -226,9 +227,9 @@ type arrivals struct {
 	commands chan Incoming // all other messages; they are not handled before the topics are claimed
 }
 
-// dial makes a connection, subscribes to bridge/info, bridge/status and other topics, and then waits for
-// rivalWait so that messages of another appliance can arrive. If an error occurs once the connection is open, dial also
-// returns the link, which the caller has to close.
+// dial makes a connection, subscribes to bridge/info, bridge/status and other topics, and then handles messages on
+// bridge/info and bridge/status for rivalWait, to detect another appliance. If an error occurs once the connection is
+// open, dial also returns the link, which the caller has to close.
 func (c *Connection) dial(ctx context.Context, s Session, others ...string) (Link, arrivals, error) {
 	in := arrivals{make(chan Incoming, maxArrived), make(chan Incoming, maxArrived)}
 	info, status := c.topics.Bridge("info"), c.topics.Bridge("status")
@@ -288,7 +289,8 @@ func (c *Connection) serve(ctx context.Context, l Link, in arrivals) error {
 	return err
 }
 
-// forward passes received messages to Arrived. It returns the reason when the connection has to end.
+// forward passes received commands to Arrived and handles messages on bridge/info and bridge/status. When the connection
+// has to end, forward returns the reason. When ctx ends, it first publishes that the bridge is offline.
 func (c *Connection) forward(ctx context.Context, p *publisher, l Link, in arrivals) error {
 	for {
 		select {
@@ -321,7 +323,7 @@ func (c *Connection) forward(ctx context.Context, p *publisher, l Link, in arriv
 	}
 }
 
-// resolveConflict returns an error if another appliance precedes this one and so may use the topics. Otherwise it
+// resolveConflict returns an error if another appliance takes precedence and so may use the topics. Otherwise it
 // logs the other appliance, if there is one, and publishes the overwritten bridge/info and bridge/status again.
 func (c *Connection) resolveConflict() error {
 	other, precedes := c.rivals.takeConflict()

@@ -16,18 +16,18 @@ import (
 // Time limits and pauses of the embedded broker.
 const (
 	listenRetryPause = 30 * time.Second // pause between attempts while another program uses the port
-	startTimeout     = 5 * time.Second  // how long Perch waits for the broker to start before it connects
-	// lingerTimeout is how long the broker runs on after ctx has ended, so that subscribers receive the last
-	// message of the bridge: the broker confirms a message before it delivers the message.
+	startTimeout     = 5 * time.Second  // how long an attempt to connect waits for the broker to start
+	// lingerTimeout is how long the broker continues to run after ctx has ended. Subscribers need this time to receive
+	// the last message of the bridge, because the broker confirms a message before it delivers the message.
 	lingerTimeout = 300 * time.Millisecond
 
-	// The pause before a restart doubles each time. After a run of more than stableAfter it is the shortest again.
+	// The pause before a restart doubles each time. After a run of more than stableAfter, it is the minimum again.
 	minRestartPause = 100 * time.Millisecond
 	maxRestartPause = 30 * time.Second
 )
 
-// embeddedBroker keeps the embedded broker running: it opens the port, and restarts the broker. The port stays open
-// during a restart, so that clients wait instead of failing.
+// embeddedBroker keeps the embedded broker running: it opens the port, and restarts a broker that has ended. The port
+// stays open during a restart, so that connecting clients wait and get no error.
 type embeddedBroker struct {
 	listen, user, password string
 	serve                  func(ctx context.Context, l *net.TCPListener, user, password string) error
@@ -42,7 +42,7 @@ type embeddedBroker struct {
 type brokerRuns struct {
 	tried   bool      // an attempt to open the port was made
 	address string    // address of the listener; empty until the port is open
-	err     error     // why the broker is not running; nil while it is running
+	err     error     // why the broker is not running; nil while it is running, and before the first attempt
 	ends    int       // how often the broker has ended
 	ended   time.Time // when the broker ended last
 	why     error     // why the broker ended last
@@ -82,7 +82,8 @@ func (b *embeddedBroker) state() (brokerRuns, <-chan struct{}) {
 	return b.runs, b.changed
 }
 
-// run opens the port and runs the broker until ctx ends.
+// run opens the port and runs the broker until ctx ends. If the port cannot be opened, run tries again every
+// listenRetryPause.
 func (b *embeddedBroker) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		l, err := b.listenTCP()
@@ -141,8 +142,8 @@ func (b *embeddedBroker) runBroker(ctx context.Context, l *net.TCPListener) {
 	}
 }
 
-// address waits until the broker is running, and returns the address at which this machine can reach it. It waits
-// at most for startTimeout, and returns an error at once while another program uses the port.
+// address waits until the broker is running, and returns the address at which this machine can reach the broker. It waits
+// at most for startTimeout, and returns an error at once if the port could not be opened.
 func (b *embeddedBroker) address(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestTheBrokerIsStartedAgain when it has ended: soon at first, less and less
-// often where it goes on to, and soon again once it has held.
+// TestTheBrokerIsStartedAgain tests that a broker that has ended is restarted, that the pause grows while the broker
+// keeps ending, and that the pause is the minimum again after a long run.
 func TestTheBrokerIsStartedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

@@ -1,5 +1,5 @@
-// Package connection keeps an appliance connected to an MQTT broker and publishes its messages. It can also run
-// the embedded broker. No other package uses the MQTT client library.
+// Package connection keeps an appliance connected to an MQTT broker, publishes its messages and receives commands. It can
+// also keep the embedded broker running. Apart from tests, no other package of the mirror uses the MQTT client library.
 package connection
 
 import (
@@ -16,11 +16,11 @@ const (
 	pingTimeout    = 10 * time.Second
 )
 
-// stableAfter is the time after which a connection, or a run of the embedded broker, counts as successful: the
-// pause before the next attempt is then the shortest again.
+// stableAfter is the time after which a connection, or a run of the embedded broker, counts as successful. The pause
+// before the next attempt is then the minimum again.
 const stableAfter = 30 * time.Second
 
-// maxArrived is the size of the queues of received messages and of confirmations to the broker.
+// maxArrived is the size of each queue of received messages and of the queue of confirmations to the broker.
 const maxArrived = 256
 
 // Message is a message to publish.
@@ -30,9 +30,9 @@ type Message struct {
 	Retained bool
 	QoS      byte
 
-	// MakePayload makes the payload again for each later publication, so that the outbox need not hold the payload
-	// in memory: the discovery of a robot has ten kilobytes. MakePayload must be safe for concurrent use. If it is
-	// nil, the outbox holds the payload.
+	// MakePayload returns the payload for each publication of a retained message, so that the outbox need not hold the
+	// payload in memory: the discovery of a robot has about ten kilobytes. MakePayload must be safe for concurrent use.
+	// If it is nil, the outbox holds the payload.
 	MakePayload func() []byte
 	sum         [sha256.Size]byte // hash of Payload if MakePayload is set
 }
@@ -42,8 +42,8 @@ type Incoming struct {
 	Topic    string
 	Payload  []byte
 	Retained bool
-	// Confirm tells the broker that the message is handled and need not be delivered again. It does not block.
-	// Confirm is nil if the broker expects no confirmation.
+	// Confirm tells the broker that the message is handled and need not be delivered again. Confirm does not block.
+	// It is nil if the broker expects no confirmation.
 	Confirm func()
 }
 
@@ -59,14 +59,14 @@ type Session struct {
 	Suffix string   // appended to the client ID
 	Will   *Message // published by the broker if the connection is lost; may be nil
 	Clean  bool     // the broker discards the session stored for this client ID, and stores no new one
-	// Receive is called with each message from the broker. It must not block. It returns false if it has no
-	// room for the message.
+	// Receive is called with each message from the broker. It must not block. It returns false if it had to drop the
+	// message, because its queue is full.
 	Receive func(Incoming) bool
 }
 
 // Link is one connection to a broker. It cannot reconnect.
 type Link interface {
-	// Publish sends a message. Messages are sent in the order of the calls. It blocks at most for writeTimeout.
+	// Publish sends a message. Messages are sent in the order of the calls. Publish blocks at most for writeTimeout.
 	Publish(m Message) Receipt
 	// Subscribe returns once the broker has accepted the subscription. With QoS 1 the broker stores messages
 	// while this client is disconnected, unless the session is clean.

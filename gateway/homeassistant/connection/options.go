@@ -31,8 +31,8 @@ type Options struct {
 	// Serve runs the embedded broker on a listener, which it leaves open. It returns nil after ctx has ended,
 	// and otherwise the reason why the broker has ended.
 	Serve   func(ctx context.Context, l *net.TCPListener, user, password string) error
-	Base    string    // first level of this appliance's topics, such as "perch"
-	Prefix  string    // first level of Home Assistant's topics, such as "homeassistant"
+	Base    string    // beginning of this appliance's topics, such as "perch"
+	Prefix  string    // beginning of Home Assistant's topics, such as "homeassistant"
 	ID      string    // ID of the appliance, 8 hex digits
 	Started time.Time // when the appliance was started
 	Log     *slog.Logger
@@ -52,7 +52,8 @@ func (o Options) Check() error {
 // ClientID returns the prefix of the client IDs that an appliance uses for its connections.
 func ClientID(appliance string) string { return "perch-" + appliance }
 
-// client returns a dialer for the configured broker, and the broker's address without user and password.
+// client returns a dialer for the configured broker, and the broker's address without user and password. If Broker is
+// "none", "embedded" or "supervisor", the address is this word, and the dialer has no URL yet.
 func (o Options) client() (client *pahoDialer, address string, err error) {
 	err = errors.Join(topic.Check("mqtt.base_topic", o.Base), topic.Check("mqtt.discovery_prefix", o.Prefix), topic.Check("mqtt", o.ID))
 	if err == nil && o.Base == o.Prefix {

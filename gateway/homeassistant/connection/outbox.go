@@ -14,11 +14,11 @@ const (
 	maxNotices = 100  // notifications that wait while the broker is disconnected
 )
 
-// Outbox holds the messages to publish. Adding a message never blocks. Retained messages are stored by topic, so
-// that all of them can be published again. While the broker is disconnected, notifications wait, and all other
-// messages that are not retained are dropped.
+// Outbox holds the messages to publish. Adding a message never waits for the broker. Retained messages are stored by
+// topic, so that all of them can be published again. While the broker is disconnected, notifications wait, and all other
+// messages that are not retained are dropped. The methods are safe for concurrent use.
 type Outbox struct {
-	wake chan struct{} // receives a value after messages were queued; has room for one value
+	wake chan struct{} // gets a value after messages were queued; has a buffer of one value
 
 	mu       sync.Mutex
 	open     bool // the broker is connected
@@ -28,7 +28,7 @@ type Outbox struct {
 	notices  []Parcel             // notifications that wait for the broker, oldest first
 }
 
-// Parcel is a message in the queue.
+// Parcel is a queued message or a notification that waits for the broker.
 type Parcel struct {
 	Message
 	expires time.Time // a notification waits for the broker until this time; zero for all other messages
@@ -39,7 +39,8 @@ func NewOutbox() *Outbox {
 	return &Outbox{wake: make(chan struct{}, 1), retained: map[string][]Message{}}
 }
 
-// Add queues a message. It skips a retained message whose payload has not changed.
+// Add queues a message. It skips a retained message whose payload has not changed, and drops any other message while the
+// broker is disconnected.
 func (o *Outbox) Add(m Message) {
 	if m.Retained {
 		o.AddSteps([]Message{m})
@@ -119,8 +120,8 @@ func (o *Outbox) republish(topic string) {
 	}
 }
 
-// storeNotice stores a notification until the broker is connected. If there are too many, the oldest is dropped.
-// The lock must be held.
+// storeNotice stores a notification until the broker is connected. If maxNotices are stored already, it drops the
+// oldest. The lock must be held.
 func (o *Outbox) storeNotice(p Parcel) {
 	if len(o.notices) >= maxNotices {
 		o.notices = slices.Delete(o.notices, 0, 1)
@@ -128,9 +129,9 @@ func (o *Outbox) storeNotice(p Parcel) {
 	o.notices = append(o.notices, p)
 }
 
-// enqueue appends a message to the queue, which has room for maxQueued messages besides two retained messages of
-// each topic. If the queue is full because the broker is slow, enqueue replaces it by the present retained
-// messages and the notifications. The lock must be held.
+// enqueue appends a message to the queue. The size of the queue is maxQueued messages and two more for each topic with
+// retained messages. If the queue is full because the broker is slow, enqueue replaces all queued messages with the
+// present retained messages and the notifications. The lock must be held.
 func (o *Outbox) enqueue(p Parcel) {
 	if len(o.queue) < maxQueued+2*len(o.order) {
 		o.queue = append(o.queue, p)
@@ -158,7 +159,7 @@ func (o *Outbox) enqueueAll() {
 	wakeUp(o.wake)
 }
 
-// wakeUp sends a value to a channel with room for one value, unless a value is waiting there already.
+// wakeUp sends a value to a channel with a buffer of one value, unless the buffer is full.
 func wakeUp(reader chan<- struct{}) {
 	select {
 	case reader <- struct{}{}:
@@ -166,7 +167,7 @@ func wakeUp(reader chan<- struct{}) {
 	}
 }
 
-// Open records that the broker is connected, and queues all retained messages and stored notifications.
+// Open records that the broker is connected, and queues all retained messages and waiting notifications.
 func (o *Outbox) Open() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -198,7 +199,7 @@ func (o *Outbox) Next(now time.Time) (Parcel, bool) {
 	return p, found
 }
 
-// dequeue is like Next, but does not call MakePayload.
+// dequeue is like Next, but does not call MakePayload, so that Next can call MakePayload without holding the lock.
 func (o *Outbox) dequeue(now time.Time) (Parcel, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestQueueIsBounded: a broker that is slower than the hub gets the latest states,
-// not those between; notifications are all published.
+// TestQueueIsBounded tests that a broker that is slower than the hub gets the latest states, may miss earlier states, and
+// gets all notifications.
 func TestQueueIsBounded(t *testing.T) {
 	o := NewOutbox()
 	o.Open()
@@ -36,8 +36,8 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// TestUnconfirmed: a notification the broker did not confirm is published again,
-// and telemetry is not.
+// TestUnconfirmed tests that a notification that the broker did not confirm is published again on the next connection,
+// and that a queued message that is neither retained nor a notification is dropped.
 func TestUnconfirmed(t *testing.T) {
 	o := NewOutbox()
 	o.Open()
@@ -58,8 +58,8 @@ func TestUnconfirmed(t *testing.T) {
 	}
 }
 
-// TestPayloadsMadeAgainAreNotStored: of a retained message whose payload can be made again the
-// outbox stores a sum, skips it where nothing has changed, and publishes it whole each time.
+// TestPayloadsMadeAgainAreNotStored tests that the outbox stores only the hash of a payload that MakePayload can make
+// again, skips an unchanged payload, and publishes the whole payload each time.
 func TestPayloadsMadeAgainAreNotStored(t *testing.T) {
 	o := NewOutbox()
 	o.Open()

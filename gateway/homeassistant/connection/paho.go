@@ -26,7 +26,7 @@ type pahoDialer struct {
 	id             string // client ID without the suffix of a session
 }
 
-// dial connects to the broker. The connection attempt ends with an error when ctx ends.
+// dial connects to the broker. It returns ctx's error if ctx ends before that. Other errors are sentences of explain.
 func (d *pahoDialer) dial(ctx context.Context, s Session) (Link, error) {
 	l := &pahoLink{lost: make(chan error, 1), confirmations: make(chan mqtt.Message, maxArrived), closed: make(chan struct{})}
 	o := mqtt.NewClientOptions().AddBroker(d.url.String()).SetClientID(d.id + s.Suffix).SetUsername(d.user).SetPassword(d.password).
@@ -75,16 +75,16 @@ type pahoLink struct {
 	lost   chan error // receives the reason why the connection was lost
 
 	confirmations chan mqtt.Message // messages to confirm to the broker
-	confirming    sync.WaitGroup    // the goroutine that runs confirm
-	once          sync.Once         // lets only the first call of stopConfirming close the channel closed
+	confirming    sync.WaitGroup    // counts the goroutine that runs confirm
+	once          sync.Once         // makes only the first call of stopConfirming close the channel closed
 	closed        chan struct{}     // closed when confirm has to end
 
 	mu   sync.Mutex
 	conn net.Conn // nil until the network connection is open
 }
 
-// receive passes a message to handle. If handle has no room for a message with QoS 1, the connection is closed,
-// and the broker delivers the message again on the next connection.
+// receive passes a message to handle. If handle drops a message with QoS 1, receive closes the connection, and the
+// broker delivers the message again on the next connection.
 func (l *pahoLink) receive(m mqtt.Message, handle func(Incoming) bool) {
 	in := Incoming{Topic: m.Topic(), Payload: m.Payload(), Retained: m.Retained()}
 	if m.Qos() > 0 {
@@ -180,8 +180,8 @@ func (l *pahoLink) Close() {
 	l.stopConfirming()
 }
 
-// explain returns a sentence for the error of a connection attempt, with its remedy. The broker's address is
-// "host:port", without a user or a password.
+// explain returns a sentence with the cause and the remedy of a failed connection attempt. address is the broker's
+// "host:port".
 func explain(err error, address, clientID string) error {
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError

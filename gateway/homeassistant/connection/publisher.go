@@ -11,8 +11,8 @@ import (
 // maxInFlight bounds the published messages that the broker has not confirmed.
 const maxInFlight = 128
 
-// publisher publishes the messages of the outbox on one connection, in order. Only its goroutine blocks on a slow
-// broker.
+// publisher publishes the messages of the outbox on one connection, in order. Only the goroutine that calls run blocks
+// on a slow broker.
 type publisher struct {
 	out      *Outbox
 	link     Link
@@ -24,8 +24,8 @@ type publisher struct {
 	leave   context.CancelFunc
 
 	done     chan struct{} // closed once run has returned
-	err      error         // why run returned; nil after leave or cancel. Read it only after done is closed
-	inFlight []sent        // in the order of publication
+	err      error         // the error that ended run; nil if leave or cancel ended it. Read it only after done is closed
+	inFlight []sent        // messages whose confirmation was not seen yet, in the order of publication
 }
 
 // sent is a published message and its receipt.
@@ -72,7 +72,7 @@ func (p *publisher) run() {
 	}
 }
 
-// send publishes a message, and then waits while more than maxInFlight messages are in flight.
+// send publishes a message. If more than maxInFlight messages are then in flight, it waits for the oldest ones.
 func (p *publisher) send(parcel Parcel) {
 	p.inFlight = slices.DeleteFunc(p.inFlight, func(s sent) bool { return isDone(s.receipt) && s.receipt.Error() == nil })
 	s := sent{parcel, p.link.Publish(parcel.Message)}
@@ -86,7 +86,7 @@ func (p *publisher) send(parcel Parcel) {
 	p.waitInFlight(maxInFlight)
 }
 
-// waitInFlight waits until at most n messages are in flight, or an error occurs.
+// waitInFlight waits until at most n messages are in flight. If this takes more than writeTimeout, it records an error.
 func (p *publisher) waitInFlight(n int) {
 	if len(p.inFlight) <= n {
 		return

@@ -40,7 +40,8 @@ func (r *rivals) reset() {
 }
 
 // onInfo handles a message on bridge/info. It reports whether the message is not from this appliance: another
-// appliance has published it, or a program has emptied the retained message or has written one without an ID.
+// appliance has published the message, or a program has published an empty message or one without an ID. It ignores a
+// message that is too long or not valid JSON.
 func (r *rivals) onInfo(payload []byte) bool {
 	var a appliance
 	if len(payload) > 0 && (len(payload) > limit.Body || json.Unmarshal(payload, &a) != nil || len(a.ID) > 64) {
@@ -50,7 +51,7 @@ func (r *rivals) onInfo(payload []byte) bool {
 		r.other = a
 		return true
 	}
-	// After the claim, this is only what this appliance has just published, and the other one may still be there.
+	// After the claim, the message is the one that this appliance has just published, so the other appliance may still exist.
 	if !r.claimed {
 		r.other = appliance{}
 	}
@@ -82,8 +83,9 @@ func (r *rivals) claim(now time.Time) bool {
 }
 
 // takeConflict returns the ID of another appliance that has published under the claimed topics, or "". precedes is
-// true if the other appliance was started earlier, or in the same second and has the smaller ID: this one then has
-// to stop publishing. Otherwise takeConflict forgets the other appliance. One without a start time does not precede.
+// true if the other appliance was started earlier, or in the same second and has the smaller ID; this appliance then has
+// to stop publishing. precedes is false if the start time of the other appliance is unknown. If precedes is false,
+// takeConflict forgets the other appliance.
 func (r *rivals) takeConflict() (other string, precedes bool) {
 	o := r.other
 	if o.ID == "" {
@@ -102,7 +104,7 @@ func (r *rivals) isOtherOnline() bool {
 	return r.other.ID != "" && r.offline.IsZero()
 }
 
-// conflictError returns the error for topics that another appliance uses.
+// conflictError returns the error that says that another appliance uses the base topic.
 func (r *rivals) conflictError(base string) error {
 	return fmt.Errorf("another appliance (id %q) uses the base topic %q, so this one publishes nothing; "+
 		"set another mqtt.base_topic on one of the two", r.other.ID, base)

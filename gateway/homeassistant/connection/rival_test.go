@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestAbandoned: topics of an appliance that was offline for a minute are free.
+// TestAbandoned tests that an appliance can claim the topics of another appliance that was offline for a minute.
 func TestAbandoned(t *testing.T) {
 	r := newRivals("0a1b2c3d", time.Now())
 	r.onInfo([]byte(`{"id":"ffffffff","started":"2026-01-01T00:00:00Z"}`))
@@ -14,18 +14,19 @@ func TestAbandoned(t *testing.T) {
 	if r.claim(now.Add(abandonedAfter / 2)) {
 		t.Error("given up too soon")
 	}
-	r.reset() // the broker was away for a moment
+	r.reset() // the connection was lost for a moment
 	r.onInfo([]byte(`{"id":"ffffffff","started":"2026-01-01T00:00:00Z"}`))
 	r.onStatus("offline")
 	if !r.claim(now.Add(abandonedAfter + time.Second)) {
 		t.Error("not given up")
 	}
-	r.onInfo([]byte("\xff{")) // of no appliance
+	r.onInfo([]byte("\xff{")) // not published by an appliance
 	if other, precedes := r.takeConflict(); precedes || other != "" {
 		t.Error("a rival made of garbage")
 	}
 }
 
+// FuzzBridgeInfo tests that no message on bridge/info or bridge/status makes rivals panic or return a long error.
 func FuzzBridgeInfo(f *testing.F) {
 	f.Add([]byte(`{"id":"ffffffff","version":"1","robots":2,"started":"2026-01-01T00:00:00Z"}`), "online")
 	f.Add([]byte(`{"id":7}`), "offline")
