@@ -27,8 +27,8 @@ import (
 // Limits on agents, since every program that has an access key to Perch can start sessions.
 const (
 	maxAgents  = 32
-	maxChats   = 128 // remembered sessions that have had a single question
-	maxRemoved = 128 // removed agents whose removal is published again when Home Assistant starts
+	maxChats   = 128 // maximum length of agents.chats
+	maxRemoved = 128 // maximum length of agents.removed; these removals are published again when Home Assistant starts
 )
 
 // agents mirrors the sessions without a robot: coding agents, and the chats of skins, which are programs that
@@ -37,7 +37,7 @@ type agents struct {
 	announcements
 	o     *Options
 	views map[string]*state.Agent // key: agent ID
-	// chats are the IDs of sessions that have had a single question, oldest first. They get no device before
+	// chats are the names of sessions that have had a single question, oldest first. They get no device before
 	// their second question, because a program that names no session starts a new session with every question.
 	chats    []string
 	pace     *rate.Limiter  // limits how fast new agents are added
@@ -50,11 +50,11 @@ type agents struct {
 type removedAgent struct {
 	id         string
 	at         time.Time
-	remembered bool // the table of announcements still lists the agent, so that the next run removes it again
+	remembered bool // the table of announcements still lists the agent, so that the agent is removed again after a restart
 }
 
-// viewFor returns the mirrored state of the agent that an event belongs to, or nil. It adds an agent if the
-// event starts one. A notification belongs to no agent: the session in the event is the sender's.
+// viewFor returns the mirrored state of the agent that an event belongs to, or nil. It adds an agent if startsAgent
+// is true for the event. A notification belongs to no agent: the session in the event is the sender's.
 func (a *agents) viewFor(e event.Envelope) *state.Agent {
 	if _, notification := e.Event.(event.Notification); notification || e.Session == "" {
 		return nil
@@ -66,9 +66,10 @@ func (a *agents) viewFor(e event.Envelope) *state.Agent {
 	return v
 }
 
-// startsAgent reports whether an event shows that its session is an agent: that it is asked something, thinks,
-// works or asks. The sessions of programs that only display an agent have no such events. For the first question
-// of a session, startsAgent returns false, and adds the session to a.chats.
+// startsAgent reports whether an event shows that its session is an agent: that the session gets or asks a question,
+// thinks or works. The sessions of programs that only display an agent have no such events. For the first question
+// to a session, startsAgent returns false and adds the session to a.chats. It then returns false for the events of that
+// session until the second question.
 func (a *agents) startsAgent(e event.Envelope) bool {
 	switch e.Event.(type) {
 	case event.Heard, event.ThinkingStarted, event.ToolStatus, event.StateTold, event.Asked, event.Answered, event.TurnEnded, event.Fault:
@@ -88,13 +89,13 @@ func (a *agents) startsAgent(e event.Envelope) bool {
 	return false
 }
 
-// isAnswerable reports whether the question with an ID can be answered with yes or no over MQTT. It cannot if
-// Perch has no user at the broker, since anybody on the network could then answer.
+// isAnswerable reports whether the question with an ID can be answered with yes or no over MQTT. No question can be
+// answered if Perch has no user at the broker, because anybody on the network could then answer.
 func (a *agents) isAnswerable(id string) bool {
 	return a.o.User != "" && slices.ContainsFunc(a.o.Questions.Questions(), func(q agent.Question) bool { return q.ID == id })
 }
 
-// addAgent adds a device for a session. If there are too many, the agent that would end first is removed.
+// addAgent adds a device for a session. If there are maxAgents already, it removes the agent that would end first.
 func (a *agents) addAgent(session string, at time.Time) *state.Agent {
 	if len(a.views) >= maxAgents {
 		oldest := slices.MinFunc(slices.Collect(maps.Values(a.views)), func(x, y *state.Agent) int {
@@ -111,7 +112,7 @@ func (a *agents) addAgent(session string, at time.Time) *state.Agent {
 	return v
 }
 
-// remove removes the device of an agent.
+// remove removes the device of an agent, and adds the agent to a.removed.
 func (a *agents) remove(id string, at time.Time) {
 	delete(a.views, id)
 	a.announce(topic.AgentPrefix+id, discovery.RemovedAgent(a.topics, id, a.o.Version), nil)
@@ -134,7 +135,7 @@ func (a *agents) forget(r *removedAgent) {
 }
 
 // forgetRemoved calls forget for each agent that was removed at least reconcileInterval ago, if the broker has
-// been connected for as long and so has received the removal.
+// been connected for at least reconcileInterval and so has received the removal.
 func (a *agents) forgetRemoved(broker connection.Status, now time.Time) {
 	for i := range a.removed {
 		r := &a.removed[i]
@@ -144,8 +145,8 @@ func (a *agents) forgetRemoved(broker connection.Status, now time.Time) {
 	}
 }
 
-// resume adds an agent for each session that is not idle. It removes the other agents that an earlier run
-// announced.
+// resume adds an agent for each session without a robot that is not idle, up to maxAgents. It removes the other agents
+// that were announced before the appliance started.
 func (a *agents) resume(states []agent.State, now time.Time) {
 	for _, s := range states {
 		if s.Robot == "" && s.Session != "" && s.At(now) != agent.Idle && len(a.views) < maxAgents {
@@ -161,7 +162,7 @@ func (a *agents) resume(states []agent.State, now time.Time) {
 	}
 }
 
-// readQuestions replaces an agent's questions with the ones that wait for an answer now.
+// readQuestions replaces an agent's questions with the questions that wait for an answer now.
 func (a *agents) readQuestions(v *state.Agent, now time.Time) {
 	v.ClearQuestions(now)
 	for _, q := range a.o.Questions.Questions() {
@@ -223,7 +224,8 @@ func (a *agents) onMessage(ctx context.Context, id, thing string, m connection.I
 	}
 }
 
-// parseAnswer returns the ID of the question that a message answers, and whether the answer is yes.
+// parseAnswer returns the ID of the question that a message answers, and whether the answer is yes. Its errors are
+// sentences for the log.
 func (a *agents) parseAnswer(id, thing string, m connection.Incoming, now time.Time) (question string, allow bool, err error) {
 	v := a.views[id]
 	switch {

@@ -12,7 +12,7 @@ import (
 	"perch/gateway/homeassistant/state"
 )
 
-// bridge publishes the device and the state of the appliance, the machine that runs Perch.
+// bridge publishes the device and the state of the appliance, which is the machine that runs Perch.
 type bridge struct {
 	announcements
 	o    *Options
@@ -39,12 +39,12 @@ func (b *bridge) setCounts(robots, waiting, strangers int) {
 }
 
 // strangers tracks the robots that their owner has not adopted. The mirror publishes their count and an
-// event for each new one, but no devices.
+// event for each new stranger, but no devices.
 type strangers struct {
 	present   map[device.ID]bool
 	announced map[device.ID]bool // present strangers whose arrival was handled
-	pace      *rate.Limiter      // limits how many arrivals are reported, since any machine can pretend to be many robots
-	counts    *rate.Limiter      // limits how often arrivals change count; the next reconciliation includes the others
+	pace      *rate.Limiter      // limits how many arrivals are published, since any machine can pretend to be many robots
+	counts    *rate.Limiter      // limits how often arrivals change count; set counts the arrivals above the limit
 	count     int                // number of strangers to publish
 }
 

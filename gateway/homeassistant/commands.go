@@ -31,8 +31,8 @@ type commands struct {
 type order struct {
 	*Waiting
 	command command.Command
-	waited  bool                // the robot was offline when the command came
-	message connection.Incoming // confirmed to the broker at the latest when the command has been stored or carried out
+	waited  bool                // the command could not be carried out at once, because the robot was offline
+	message connection.Incoming // confirmed to the broker at the latest when the command is stored or carried out; zero for a stored one
 }
 
 // onMessage handles a message on "<robot>/<thing>/set".
@@ -56,7 +56,7 @@ func (c *commands) onMessage(ctx context.Context, name, thing string, m connecti
 		return
 	}
 	if q, isQuestion := parsed.(command.Ask); isQuestion {
-		m.Ack() // a question is of this moment
+		m.Ack() // the question makes no sense later
 		c.ask(ctx, v, q)
 		return
 	}
@@ -67,7 +67,8 @@ func (c *commands) onMessage(ctx context.Context, name, thing string, m connecti
 	c.enqueue(ctx, v, &order{Waiting: w, command: parsed, message: m})
 }
 
-// askLane is the prefix of the lanes that handle questions, which would delay the robot's other commands.
+// askLane is the prefix of the lanes for questions. Each robot has such a lane of its own, because a question would delay
+// the other commands in the robot's lane.
 const askLane = "ask "
 
 // ask makes a robot ask a question, and publishes the answer.
@@ -117,7 +118,8 @@ func (c *commands) runWaiting(ctx context.Context, v *state.Robot) {
 	}
 }
 
-// finish handles the outcome of an order.
+// finish handles the outcome of an order: it stores a command for an offline robot, reports a refusal, or applies the
+// effect.
 func (c *commands) finish(ctx context.Context, id device.ID, o *order, effect command.Effect, err error) {
 	v := c.robots.views[id]
 	switch {
@@ -176,7 +178,8 @@ func (c *commands) reportInstallation(v *state.Robot, outcome, reason string) {
 	}
 }
 
-// postpone stores an order until the robot connects, or queues it once more if the robot has connected in the meantime.
+// postpone stores an order until the robot connects. If the robot has connected in the meantime, postpone instead queues
+// the order a second time.
 func (c *commands) postpone(ctx context.Context, v *state.Robot, o *order) {
 	if v.Listed && !o.waited { // the robot has connected in the meantime
 		o.waited = true
@@ -196,7 +199,7 @@ func (c *commands) postpone(ctx context.Context, v *state.Robot, o *order) {
 	v.Changed = true
 }
 
-// reportRefusal logs and publishes that a command was not carried out, and why.
+// reportRefusal logs and publishes that a command was not carried out, and why. The rate is limited for each robot.
 func (c *commands) reportRefusal(v *state.Robot, thing string, err error) {
 	id, thing, reason := v.Registered.ID, plain.Clip(thing, 40), plain.Clip(err.Error(), 300)
 	if c.refusals.log(id, time.Now(), "a command over MQTT is refused", "thing", thing, "err", reason) {
@@ -211,7 +214,7 @@ func (c *commands) publishOutcome(v *state.Robot, thing, outcome, reason string)
 	c.o.Bus.Publish(v.Registered.ID, "", event.Command{Thing: thing, State: outcome, Reason: reason})
 }
 
-// readStatus asks a robot for its status. Requests that are queued at the same time are merged into one.
+// readStatus asks a connected robot for its status. It does nothing if such a job waits in the robot's lane already.
 func (c *commands) readStatus(ctx context.Context, v *state.Robot) {
 	id := v.Registered.ID
 	if !v.State.Online {
@@ -273,7 +276,7 @@ func (c *commands) onRequest(ctx context.Context, verb string, m connection.Inco
 	}
 }
 
-// respond publishes the response to a request. It also logs an error, and publishes it as an event.
+// respond publishes the response to a request. If err is not nil, it also logs err and publishes a "refused" event.
 func (c *commands) respond(request command.Request, data any, err error) {
 	response := command.Response{Transaction: request.Transaction, Status: "ok", Data: data}
 	if err != nil {

@@ -89,8 +89,9 @@ func (h *hub) onEvent(ctx context.Context, e event.Envelope) {
 	h.publishCounts() // info of the bridge
 }
 
-// setState sets the new state of a session. It publishes a state that changed without an event; a state that
-// an event has changed is published with the other documents of that event.
+// setState sets the new state of a session. If the state changed without an event, setState publishes the state document.
+// If an event has changed the state, setState publishes only the status of a robot; onRobotEvent or onAgentEvent then
+// publishes the state document.
 func (h *hub) setState(c agent.Change) {
 	if c.State.Robot == "" {
 		if v := h.agents.views[topic.AgentID(c.State.Session)]; v != nil {
@@ -126,7 +127,7 @@ func (h *hub) onRobotEvent(ctx context.Context, v *state.Robot, e event.Envelope
 		v.Listed, v.UsedTools = false, false
 	case event.RobotSeen:
 		h.robots.checkIn(v, e.At) // discovery, status
-		if !ev.Waiting {          // otherwise another machine with this robot's MAC address has checked in
+		if !ev.Waiting {          // Waiting means that another machine with this robot's MAC address has checked in
 			h.robots.endDownload(v) // firmware
 		}
 	case event.RobotRenamed, event.Changed:
@@ -227,7 +228,7 @@ func (h *hub) onStrangerEvent(e event.Envelope) {
 	h.sendEvent(h.topics.Bridge("robot"), document)
 }
 
-// recoverFromLoss reads all state again after events were lost, and publishes it.
+// recoverFromLoss reads all states again after events were lost, and publishes them.
 func (h *hub) recoverFromLoss(lost event.Missed, e event.Envelope) {
 	h.o.Log.Warn("the MQTT mirror fell behind; events were lost", "events", lost.N)
 	for _, c := range h.states.HandleEvent(e) {

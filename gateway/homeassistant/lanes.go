@@ -14,10 +14,10 @@ import (
 func newLimiter() *rate.Limiter { return rate.NewLimiter(rate.Every(time.Second), 20) }
 
 // refusals logs refused messages at a limited rate, so that a flood of invalid messages on the broker does
-// not flood the log or the bus.
+// not flood the log or the event bus.
 type refusals struct {
 	logger *slog.Logger
-	pace   map[device.ID]*rate.Limiter // key: robot ID; empty for messages that name no registered robot
+	pace   map[device.ID]*rate.Limiter // key: robot ID, or "" for all messages that concern no adopted robot
 }
 
 // log writes a line and reports whether the rate limit allowed it.
@@ -35,8 +35,8 @@ func (r refusals) log(id device.ID, now time.Time, message string, attributes ..
 	return true
 }
 
-// lanes runs jobs that may block on a robot, one after the other for each robot, and passes their results to
-// the hub's goroutine.
+// lanes runs jobs that may block, such as a command to a robot, and passes their results to the hub's goroutine. The jobs
+// of one lane run one after the other. The name of a lane is a robot ID or another name, such as answerLane.
 type lanes struct {
 	device.Lanes
 	calls chan func() // functions that the hub's goroutine is to call

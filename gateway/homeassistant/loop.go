@@ -40,7 +40,7 @@ func (h *hub) run(ctx context.Context, l *lanes) {
 	}
 }
 
-// start publishes the present state of everything, and returns a reader of the events that follow.
+// start publishes the present states, and returns a reader of the events that follow.
 func (h *hub) start(now time.Time) *event.Reader {
 	h.states = h.o.Board.NewFollower(now)
 	h.robots.characters = h.o.Characters.Names()
@@ -69,7 +69,7 @@ func (h *hub) reconcile(now time.Time) {
 	h.publishCounts()
 }
 
-// nextChange returns the time at which advance has to be called next. It is at most an hour ahead.
+// nextChange returns the time at which advance has to be called next, at most an hour after now.
 func (h *hub) nextChange(now time.Time) time.Time {
 	next := state.Earliest(now.Add(time.Hour), h.states.NextExpiry(), h.republish)
 	for _, v := range h.robots.views {

@@ -1,6 +1,8 @@
 // Package homeassistant mirrors robots as devices of Home Assistant over MQTT: it announces robots by MQTT
-// discovery, publishes their actions and perceptions, and carries out commands. It can also run an embedded broker.
-// A slow or absent broker never delays a robot.
+// discovery, publishes their actions and perceptions, and carries out commands. It does the same for agents, which are
+// sessions without a robot, such as a coding agent, and for the appliance itself, which is called the bridge. Robots that
+// the owner has not adopted are called strangers; the mirror publishes only their number and their arrival. The package
+// can also run an embedded broker. A slow or absent broker never delays a robot.
 package homeassistant
 
 import (
@@ -51,8 +53,8 @@ func (m *Mirror) Run(ctx context.Context) error {
 	return nil
 }
 
-// Probe checks the connection as connection.Connection.Probe does. It returns nil if mqtt.broker is none. It
-// publishes nothing, and must not be used while a mirror is running.
+// Probe checks the connection as connection.Connection.Probe does. It returns nil if mqtt.broker is none. Probe
+// publishes nothing, and must not be used while Run is running.
 func (m *Mirror) Probe(ctx context.Context) error {
 	if m.o.Broker == "none" {
 		return nil
@@ -60,7 +62,7 @@ func (m *Mirror) Probe(ctx context.Context) error {
 	return m.connection.Probe(ctx)
 }
 
-// Publish publishes a message that is not retained, on behalf of the owner. It returns an error while the
+// Publish queues a message that is not retained, on behalf of the owner. It returns an error while the
 // broker is disconnected, because the outbox would drop the message.
 func (m *Mirror) Publish(_ context.Context, topic, payload string) error {
 	if s := m.Status(); !s.Connected {

@@ -15,15 +15,16 @@ const (
 	noticeLifetime = time.Hour // how long the message about a notification may wait for the broker
 )
 
-// notices publishes a message for each step in the life of a notification: received, shown, spoken and so
-// on. It publishes on the topic of the robot, and also on the topic of the bridge if the notification is for
-// all robots. It remembers the notifications, because later events contain only an ID.
+// notices publishes a message for each step in the life of a notification, such as received, shown or spoken. It
+// publishes on the topic of the robot, and on the topic of the bridge if the notification is for all robots. It
+// remembers the notifications, because events about later steps contain only an ID.
 type notices struct {
 	publisher
 	o     *Options
 	byID  map[string]notice.Notification
 	order []string // keys of byID, oldest first
-	// queued holds the IDs of notifications that came in by an MQTT command while their robot was offline.
+	// queued holds the IDs of notifications that came by an MQTT command while their robot was offline, and whose outcome
+	// was not published yet.
 	queued map[string]bool
 }
 
@@ -31,7 +32,7 @@ func newNotices(o *Options, p publisher) *notices {
 	return &notices{publisher: p, o: o, byID: map[string]notice.Notification{}, queued: map[string]bool{}}
 }
 
-// reload remembers the open notifications of the store. Their events were published in an earlier run, or
+// reload remembers the open notifications of the store. Their events were published before the appliance started, or
 // were lost.
 func (n *notices) reload(now time.Time) {
 	for _, open := range n.o.Notices.Open(now) {
@@ -51,7 +52,8 @@ func (n *notices) remember(added notice.Notification) {
 	}
 }
 
-// publishNew publishes a new notification. The flag mirrored says whether its robot is mirrored.
+// publishNew publishes a new notification. mirrored tells whether the notification is for a single robot that is
+// mirrored.
 func (n *notices) publishNew(e event.Envelope, ev event.Notification, mirrored bool) {
 	received := notice.Notification{ID: ev.ID, Robot: e.Robot, Text: ev.Text, Urgency: ev.Urgency, ActionURL: ev.ActionURL, Speak: ev.Speak,
 		Expires: ev.ExpiresAt}

@@ -22,26 +22,28 @@ type Options struct {
 	// name, taken is the configured name. Either result may be empty.
 	Host      func() (host, taken string)
 	Transport device.Transport // used by robots unless the owner has chosen another
-	Away      time.Duration    // a robot without a connection counts as offline after this time without an event; 0 means never
-	// ShareTranscripts says whether recognized and spoken texts are published. Home Assistant stores them in
+	Away      time.Duration    // a robot without a connection counts as offline this long after its latest event or check-in; 0 means never
+	// ShareTranscripts tells whether recognized and spoken texts are published. Home Assistant stores them in
 	// its database.
 	ShareTranscripts bool
 
 	Characters characters
 	Brains     func() []string // returns the names of the brains that a robot can use
 	// Voices returns the voices that a robot can use. known is false if the synthesizer could not be asked yet.
-	Voices          func() (list []voice.Named, known bool)
-	Notices         noticeStore
-	Questions       questions
-	Restart         func()           // starts a restart of the appliance, and returns at once
-	Startable       func() error     // returns an error if the appliance could not start again, because of its configuration
-	Announced       table[[]string]  // IDs of all components that were ever announced; key: robot ID, agent ID or "bridge"
+	Voices    func() (list []voice.Named, known bool)
+	Notices   noticeStore
+	Questions questions
+	Restart   func()       // starts a restart of the appliance, and returns at once
+	Startable func() error // returns an error if the appliance could not start again, because of its configuration
+	// Announced holds the IDs of all components that were ever announced. The key is a robot ID, topic.AgentPrefix and an
+	// agent ID, or "bridge".
+	Announced       table[[]string]
 	WaitingCommands table[[]Waiting] // commands that wait until their robot connects; key: robot ID
 }
 
 // characters provides the characters of the appliance.
 type characters interface {
-	// Names returns the IDs of all characters except the household's, which is the default.
+	// Names returns the IDs of all characters except the default one.
 	Names() []string
 	// Who returns the ID of the character that a robot uses. It does not block.
 	Who(robot device.ID, session string) string

@@ -50,11 +50,11 @@ func encode(document any) []byte {
 // announcements publishes the discovery of devices, and remembers the IDs of the announced components.
 type announcements struct {
 	publisher
-	ids table[[]string] // IDs of components; key: robot ID, agent ID or "bridge"
+	ids table[[]string] // IDs of components; see Options.Announced
 	log *slog.Logger
 }
 
-// announcedIDs returns the IDs of all components that were ever announced for a device.
+// announcedIDs returns the IDs of all components that were ever announced for a device. device is a key of the table.
 func (a announcements) announcedIDs(device string) []string {
 	ids, _, err := a.ids.Get(device)
 	if err != nil {
@@ -68,9 +68,8 @@ func (a announcements) announcedDevices() []string {
 	return slices.Sorted(maps.Keys(maps.Collect(a.ids.All())))
 }
 
-// announce publishes the announcement of a device and remembers its component IDs. The messages of the
-// announcement are its steps. If payload is not nil, the outbox calls it to make the payload of a step again
-// instead of holding all payloads in memory.
+// announce publishes the announcement of a device and stores its component IDs. If payload is not nil, the outbox holds
+// no payloads in memory. It calls payload instead, with the index of the message in d.Payloads.
 func (a announcements) announce(device string, d discovery.Announcement, payload func(step int) []byte) {
 	steps := make([]connection.Message, len(d.Payloads))
 	for i, encoded := range d.Payloads {

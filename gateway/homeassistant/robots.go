@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	stateInterval     = 100 * time.Millisecond // minimum time between two state documents with the same agent_state
-	moodInterval      = time.Second            // minimum time between two moods with the same feeling, since Home Assistant stores each
-	reconcileInterval = 10 * time.Second       // time between two comparisons with the registry
+	stateInterval     = 100 * time.Millisecond // minimum time between two state documents with the same agent_state, except at a discovery
+	moodInterval      = time.Second            // minimum time between two moods with the same dominant feeling, since Home Assistant stores each
+	reconcileInterval = 10 * time.Second       // time between two calls of hub.reconcile by the hub's timer
 
 	// newEntityDelay is how long events are held after a robot's new entities were announced. Home Assistant drops events
-	// that come before it has made their entities.
+	// that arrive before it has made their entities.
 	newEntityDelay = 2 * time.Second
-	maxHeld        = 50 // held events of one robot; further ones are published at once
+	maxHeld        = 50 // held events of one robot; events above this limit are published at once
 )
 
 // robots mirrors the robots that their owner has adopted.
@@ -34,8 +34,8 @@ type robots struct {
 	characters []string // IDs of the characters that robots can use
 }
 
-// viewFor returns the mirrored state of an adopted robot, or nil for a stranger. It adds the state of a robot
-// that was adopted just now, and removes the state of a robot that was forgotten.
+// viewFor returns the mirrored state of an adopted robot, or nil for a stranger. It first adds the state of a robot
+// that was just adopted, and removes the state of a robot that was forgotten.
 func (r *robots) viewFor(id device.ID, now time.Time) *state.Robot {
 	if hasView := r.views[id] != nil; hasView != r.o.Robots.Trusts(id) {
 		r.reconcile(now)
@@ -78,7 +78,7 @@ func (r *robots) reconcile(now time.Time) {
 	r.strangers.set(present)
 }
 
-// addRobot adds the mirrored state of a robot, which shows what the commands that wait for the robot ask for.
+// addRobot adds the mirrored state of a robot. The state has the values that the commands waiting for the robot set.
 func (r *robots) addRobot(registered device.Robot) *state.Robot {
 	v := &state.Robot{
 		Registered: registered, State: agent.NewBoard().Robot(registered.ID), // the initial state, since no event was read yet
@@ -95,7 +95,7 @@ func (r *robots) addRobot(registered device.Robot) *state.Robot {
 	return v
 }
 
-// removeForgotten removes the devices of robots that were forgotten while MQTT was off.
+// removeForgotten removes the devices of robots that were forgotten while no mirror was running.
 func (r *robots) removeForgotten() {
 	for _, key := range r.announcedDevices() {
 		if id, err := device.ParseID(key); err == nil && !r.o.Robots.Trusts(id) {
@@ -104,7 +104,7 @@ func (r *robots) removeForgotten() {
 	}
 }
 
-// remove removes the device of a robot from the broker and from Home Assistant.
+// remove removes the device of a robot from the broker and from Home Assistant, and deletes its waiting commands.
 func (r *robots) remove(id device.ID) {
 	r.announce(string(id), discovery.RemovedRobot(r.topics, id), nil)
 	for _, thing := range []string{"status", "state", "led", "firmware", "mood"} {
@@ -115,7 +115,7 @@ func (r *robots) remove(id device.ID) {
 	delete(r.views, id)
 }
 
-// readChoices reads the list of characters, and announces the robots whose choices have changed.
+// readChoices reads the list of characters, and publishes the discovery of the robots whose choices have changed.
 func (r *robots) readChoices(now time.Time) {
 	r.characters = r.o.Characters.Names()
 	r.reconcile(now)
@@ -124,7 +124,8 @@ func (r *robots) readChoices(now time.Time) {
 	}
 }
 
-// checkIn publishes the registry's data of a robot that has just checked in, its discovery only if it changed.
+// checkIn reads the registry's data of a robot that has just checked in, and publishes its status, and its discovery if
+// that has changed.
 func (r *robots) checkIn(v *state.Robot, now time.Time) {
 	registered, err := r.o.Robots.Get(v.Registered.ID)
 	if err != nil {
@@ -154,8 +155,8 @@ func (r *robots) tools(v *state.Robot) []device.Tool {
 	return v.Registered.Tools
 }
 
-// choices returns the options of a select: discovery.Household, others, and present, which is not among others if only
-// the configuration names it.
+// choices returns the options of a select: discovery.Household, others, and the present choice, which is missing from
+// others if only the configuration names it.
 func choices(present string, others ...string) []string {
 	options := append([]string{discovery.Household}, others...)
 	if present != "" && !slices.Contains(options, present) {
@@ -164,8 +165,9 @@ func choices(present string, others ...string) []string {
 	return options
 }
 
-// publishDiscovery publishes the discovery of a robot, and before it the state and the mood that were published
-// already. The outbox skips an unchanged discovery.
+// publishDiscovery publishes the discovery of a robot. If the state was published before, it is first published once
+// more, without values that do not fit the new sliders. The mood, if the robot has one, is published too. The outbox skips
+// an unchanged discovery.
 func (r *robots) publishDiscovery(v *state.Robot) {
 	id := v.Registered.ID
 	card := discovery.Card{ID: id, Name: v.Registered.Settings.Name, Board: v.Registered.Board, Firmware: v.Registered.Firmware,
@@ -226,8 +228,8 @@ func (r *robots) publishMood(v *state.Robot, now time.Time) {
 	r.sendRetained(r.topics.Robot(v.Registered.ID, "mood"), v.Mood)
 }
 
-// findFirmware records as a sense of the robot whether the catalogue has images, and data about the robot. It reports
-// whether the sense has changed.
+// findFirmware sets the sense "firmware" of the robot: whether the catalogue has images and data about the robot. It
+// reports whether the sense has changed.
 func (r *robots) findFirmware(v *state.Robot) (changed bool) {
 	installed, _ := r.o.Firmware.Update(v.Registered.ID)
 	changed = v.Senses["firmware"] != (installed != "")
@@ -235,7 +237,8 @@ func (r *robots) findFirmware(v *state.Robot) (changed bool) {
 	return changed
 }
 
-// publishFirmware publishes the installed and the latest firmware version of a robot, if the catalogue has firmware.
+// publishFirmware publishes the installed and the latest firmware version of a robot, if the catalogue has images and
+// data about the robot.
 func (r *robots) publishFirmware(v *state.Robot) {
 	installed, latest := r.o.Firmware.Update(v.Registered.ID)
 	if installed != "" {
@@ -243,7 +246,7 @@ func (r *robots) publishFirmware(v *state.Robot) {
 	}
 }
 
-// publishSense publishes an event about what a robot senses, once Home Assistant has its entity.
+// publishSense publishes an event about what a robot senses, or holds the event until Home Assistant has its entity.
 func (r *robots) publishSense(v *state.Robot, thing string, document any) {
 	if !v.HeldUntil.IsZero() && len(v.Held) < maxHeld {
 		v.Held = append(v.Held, state.HeldEvent{Thing: thing, Document: document})

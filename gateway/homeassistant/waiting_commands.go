@@ -8,23 +8,22 @@ import (
 	"perch/device"
 )
 
-// commandLifetime is how long a command waits for its robot. A robot that carried out an older command
-// would only puzzle the people near it.
+// commandLifetime is how long a command waits for its robot. An older command is out of date.
 const commandLifetime = 24 * time.Hour
 
 // Waiting is a command that waits until its robot connects.
 type Waiting struct {
-	Thing   string    `json:"thing"`   // what the command is for, as in its topic: "volume", "reboot"
+	Thing   string    `json:"thing"`   // level of the command's topic before "set", such as "volume" or "reboot"
 	Payload string    `json:"payload"` // the published MQTT payload, unchanged
 	Expires time.Time `json:"expires"`
 
-	running bool // the command is queued in its robot's lane, or is being carried out
+	running bool // the command is in its robot's lane, queued or being carried out
 }
 
-// waitingCommands holds the commands that wait for their robots: for each robot, the latest command for
-// each thing. Sentences wait in robot.CommandQueue instead, and notifications in the notifier. A command stays in the table
-// until it has been carried out, because the broker no longer has it and the power may fail. Only the hub's
-// goroutine may use it.
+// waitingCommands holds the commands that wait for their robots: for each robot, the latest command for each thing.
+// Sentences wait in robot.CommandQueue instead, and notifications in the notifier. A command stays in the table until it
+// has been carried out, because the broker no longer has the command and the power may fail. Only the hub's goroutine may
+// use waitingCommands.
 type waitingCommands struct {
 	table   table[[]Waiting]
 	byRobot map[device.ID][]*Waiting // oldest first
@@ -61,8 +60,8 @@ func values(list []*Waiting) (commands []Waiting) {
 	return commands
 }
 
-// start marks a robot's commands as running, and returns the ones that were not running yet. A reboot comes
-// last, because it would interrupt the other commands. The caller calls remove for a command that was
+// start marks a robot's commands as running, and returns the commands that were not running before. A reboot comes
+// last, because it would interrupt the other commands. The caller must call remove for a command that was
 // carried out or refused, and store for a command that must wait again.
 func (c *waitingCommands) start(id device.ID) []*Waiting {
 	var list, reboots []*Waiting
