@@ -10,7 +10,7 @@ import (
 	"perch/waittest"
 )
 
-// serve answers connections with a script, until the test ends.
+// serve calls script with each connection after it has received some bytes, until the test ends. It returns its address.
 func serve(t *testing.T, script func(net.Conn)) (address string) {
 	l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var wg sync.WaitGroup
@@ -31,12 +31,11 @@ func serve(t *testing.T, script func(net.Conn)) (address string) {
 	return l.Addr().String()
 }
 
-// TestABrokerThatAnnouncesMuch is not believed: what it announces is not made
-// room for.
+// TestABrokerThatAnnouncesMuch tests that no memory is allocated for the length that a broker announces for a packet.
 func TestABrokerThatAnnouncesMuch(t *testing.T) {
 	address := serve(t, func(c net.Conn) {
 		_, _ = c.Write([]byte{0x20, 2, 0, 0})
-		_, _ = c.Write([]byte{0x30, 0xff, 0xff, 0xff, 0x7f, 0, 1, 't'}) // 268 million bytes, of which three come
+		_, _ = c.Write([]byte{0x30, 0xff, 0xff, 0xff, 0x7f, 0, 1, 't'}) // a header for 268 million bytes, and three of them
 	})
 	h := newHarness()
 	h.options.Broker = "mqtt://" + address

@@ -67,7 +67,7 @@ func BenchmarkStateToMQTT(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// begin runs a mirror for a benchmark, and waits until it is connected.
+// begin runs a mirror for a benchmark, and waits until the mirror is connected. end stops the mirror.
 func (h *harness) begin(b *testing.B, m *Mirror) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -85,7 +85,7 @@ func (h *harness) begin(b *testing.B, m *Mirror) (end func()) {
 	}
 }
 
-// subscribe gives the robot and the state of every document that arrives.
+// subscribe returns a channel that receives the robot and the state of every published state document.
 func subscribe(b *testing.B, at string) <-chan string {
 	arrived := make(chan string, 10_000)
 	o := mqtt.NewClientOptions().AddBroker("mqtt://" + at).SetClientID("bench").SetUsername(user).SetPassword(password).SetAutoReconnect(false)

@@ -24,8 +24,8 @@ import (
 type script struct {
 	mu     sync.Mutex
 	refuse error
-	stuck  bool // it takes messages, and confirms none
-	stall  bool // it does not even take them
+	stuck  bool // the broker receives messages and confirms none
+	stall  bool // Publish blocks and then fails, as if the broker received nothing
 	slow   time.Duration
 	dials  []time.Time
 	got    []delivered
@@ -85,7 +85,7 @@ func (l *scriptLink) Publish(m message) connection.Receipt {
 	return r
 }
 
-// slip is a receipt.
+// slip implements connection.Receipt.
 type slip struct {
 	done chan struct{}
 	err  error
@@ -94,7 +94,7 @@ type slip struct {
 func (s *slip) Done() <-chan struct{} { return s.done }
 func (s *slip) Error() error          { return s.err }
 
-// on are the messages under a topic.
+// on returns the messages published on a topic.
 func (s *script) on(topic string) (list []delivered) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *script) set(change func()) {
 	change()
 }
 
-// texts are the payloads under a topic.
+// texts returns the payloads published on a topic.
 func (s *script) texts(topic string) (all []string) {
 	for _, d := range s.on(topic) {
 		all = append(all, string(d.Payload))
@@ -120,7 +120,7 @@ func (s *script) texts(topic string) (all []string) {
 	return all
 }
 
-// last is the latest payload under a topic, and empty where there is none.
+// last returns the latest payload published on a topic, or "".
 func (s *script) last(topic string) string {
 	all := s.texts(topic)
 	if len(all) == 0 {
@@ -129,7 +129,7 @@ func (s *script) last(topic string) string {
 	return all[len(all)-1]
 }
 
-// inBubble runs a mirror on a script, in a bubble of its own time.
+// inBubble runs a mirror with a fake broker in a synctest bubble. It calls change before the start and play after it.
 func inBubble(t *testing.T, change func(*harness, *script), play func(*testing.T, *harness, *script)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -151,7 +151,7 @@ func asItIsThen(*harness, *script) {}
 func TestEveryStateIsPublished(t *testing.T) {
 	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		h.hello(chan1, "s1")
-		for _, e := range talkOf() { // with no time between them
+		for _, e := range talkOf() { // all at the same time
 			h.happens(chan1, "s1", e)
 		}
 		synctest.Wait()
@@ -200,8 +200,8 @@ func TestEveryStateIsPublished(t *testing.T) {
 	})
 }
 
-// TestEndsInTime: what ends by itself is published before what came after it, by a
-// mirror that was late too.
+// TestEndsInTime tests that a mirror that handles events late publishes the end of a transient state before the next
+// state.
 func TestEndsInTime(t *testing.T) {
 	h := newHarness()
 	defer h.bus.Close()
@@ -251,7 +251,7 @@ func TestTelemetryIsCoalesced(t *testing.T) {
 		if last := s.last(state1); !has(`"volume":29`)(last) {
 			t.Errorf("the last is %s", last)
 		}
-		// A change of state takes it along, and does not wait.
+		// A new agent_state is published at once, together with the other changes.
 		volume := 5
 		h.happens(chan1, "s1", event.RobotStatus{Volume: &volume}, event.RobotStatus{Volume: &volume}, event.ListeningStarted{})
 		synctest.Wait()
@@ -261,7 +261,7 @@ func TestTelemetryIsCoalesced(t *testing.T) {
 	})
 }
 
-// stops are the ways in which a broker stops, and goes on.
+// stops returns functions that stop a broker in different ways (on is true) or resume it.
 func stops() map[string]func(s *script, on bool) {
 	return map[string]func(*script, bool){
 		"confirms nothing": func(s *script, on bool) { s.stuck = on },
@@ -269,8 +269,8 @@ func stops() map[string]func(s *script, on bool) {
 	}
 }
 
-// TestStoppedBroker: one that takes nothing any more delays no other, and gets the
-// present states once it is back.
+// TestStoppedBroker tests that a broker that stops delays no other reader of the bus, and gets the present states when
+// it works again.
 func TestStoppedBroker(t *testing.T) {
 	for name, stop := range stops() {
 		t.Run(name, func(t *testing.T) {
@@ -278,7 +278,7 @@ func TestStoppedBroker(t *testing.T) {
 				h.hello(chan1, "s1")
 				time.Sleep(time.Second)
 				s.set(func() { stop(s, true) })
-				for range 10_000 { // many events; if any reader were waited for, time would pass
+				for range 10_000 { // if anything waited for a reader, the bubble's time would advance
 					at := time.Now()
 					h.happens(chan1, "s1", event.ListeningStarted{}, event.Heard{}, event.SpeakingStarted{}, event.TurnEnded{End: event.EndDone})
 					synctest.Wait()
@@ -288,7 +288,7 @@ func TestStoppedBroker(t *testing.T) {
 				}
 				h.happens("", "", event.Notification{ID: "n1", Text: "the wash is done", Urgency: "normal"})
 				h.happens(chan1, "s1", event.ListeningStarted{})
-				time.Sleep(30 * time.Second) // for the connection to be given up
+				time.Sleep(30 * time.Second) // until the mirror has closed the connection
 				s.set(func() { stop(s, false) })
 				time.Sleep(time.Minute)
 				if all := s.texts(state1); !has(`"listening"`)(all[len(all)-1]) || len(all) > 3000 {
@@ -302,7 +302,7 @@ func TestStoppedBroker(t *testing.T) {
 	}
 }
 
-// TestTheGoodbyeOfAStoppedBroker is waited for no longer than it may take.
+// TestTheGoodbyeOfAStoppedBroker tests that a mirror that ends waits only for a limited time for a stopped broker.
 func TestTheGoodbyeOfAStoppedBroker(t *testing.T) {
 	for name, stop := range stops() {
 		t.Run(name, func(t *testing.T) {
@@ -372,8 +372,7 @@ func TestRetries(t *testing.T) {
 	})
 }
 
-// TestConnecting: until its first try has ended, a connection is on its way and
-// no fault; then it is one or the other.
+// TestConnecting tests that a connection is not reported as a fault before its first attempt has ended.
 func TestConnecting(t *testing.T) {
 	for name, refuse := range map[string]error{"a broker": nil, "none": errors.New("nobody is there")} {
 		t.Run(name, func(t *testing.T) {
@@ -412,7 +411,7 @@ func TestAway(t *testing.T) {
 	inBubble(t, func(h *harness, _ *script) { h.options.Away = time.Hour }, func(t *testing.T, h *harness, s *script) {
 		words := func() []string { return s.texts("perch/a0b1c2d3e4f4/status") }
 		h.hello(chan1, "s1")
-		time.Sleep(2 * time.Hour) // its channel is open
+		time.Sleep(2 * time.Hour) // the robot's channel is open
 		if got := words(); !slices.Equal(got, []string{"online"}) {
 			t.Fatalf("%q", got)
 		}
@@ -473,7 +472,8 @@ func TestLongTouch(t *testing.T) {
 	})
 }
 
-// TestFirstTouch: Home Assistant needs some time to make the entity that a first touch announces, and drops events before.
+// TestFirstTouch tests that a first touch is published after a delay. Home Assistant needs some time to make the entity
+// that the first touch announces, and drops earlier events.
 func TestFirstTouch(t *testing.T) {
 	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		touch := func(want ...string) {
@@ -494,7 +494,7 @@ func TestFirstTouch(t *testing.T) {
 	})
 }
 
-// TestSlowRobot: one that does not answer holds up no other.
+// TestSlowRobot tests that a robot that does not answer delays no other robot.
 func TestSlowRobot(t *testing.T) {
 	inBubble(t, func(h *harness, _ *script) { h.meet(chan2); h.talk.slow = true }, func(t *testing.T, h *harness, s *script) {
 		h.hello(chan1, "s1")
@@ -519,7 +519,7 @@ func TestSlowRobot(t *testing.T) {
 	})
 }
 
-// TestMissedEvents: after events were lost, the states are the board's.
+// TestMissedEvents tests that the states are read from the board after events were lost.
 func TestMissedEvents(t *testing.T) {
 	h := newHarness()
 	defer h.bus.Close()
@@ -531,7 +531,7 @@ func TestMissedEvents(t *testing.T) {
 	if v := hub.robots.views[chan1]; v.Shown != agent.Listening || !v.State.Online {
 		t.Errorf("%+v", v.Shown)
 	}
-	// What the board has folded already is not folded twice.
+	// An event that the board has handled already is ignored.
 	_, seq := h.board.Snapshot()
 	hub.onEvent(context.Background(), event.Envelope{Seq: seq - 1, At: time.Now(), Robot: chan1, Session: "s1", Event: event.RobotOffline{}})
 	if v := hub.robots.views[chan1]; v.Shown != agent.Listening {
@@ -539,8 +539,8 @@ func TestMissedEvents(t *testing.T) {
 	}
 }
 
-// TestDevicesOfForgottenRobots: a robot that was forgotten while MQTT was off is taken back, and
-// senses that were seen are remembered.
+// TestDevicesOfForgottenRobots tests that the device of a robot that was forgotten while MQTT was off is removed, and
+// that the announced senses of the other robot stay.
 func TestDevicesOfForgottenRobots(t *testing.T) {
 	inBubble(t, func(h *harness, _ *script) {
 		h.options.Announced.PutSoon("a0b1c2d3e4aa", []string{"sensor/agent_state"})

@@ -30,7 +30,7 @@ import (
 
 const chan1, chan2, stranger = device.ID("a0b1c2d3e4f4"), device.ID("a0b1c2d3e4f6"), device.ID("a0b1c2d3e400")
 
-// harness is all that a mirror mirrors, with fake robots.
+// harness holds the options of a mirror and the parts of an appliance that they refer to, with fake robots.
 type harness struct {
 	options  Options
 	registry *device.Registry
@@ -82,7 +82,7 @@ func newHarness() *harness {
 	return h
 }
 
-// storedCharacters are characters by their ids, as robots' settings choose them.
+// storedCharacters holds the IDs of all characters. The settings of a robot choose the robot's character.
 type storedCharacters struct {
 	of  *device.Registry
 	mu  sync.Mutex
@@ -105,7 +105,7 @@ func (c *storedCharacters) are(all ...string) {
 	c.all = all
 }
 
-// meet has a robot check in that its owner has adopted.
+// meet makes a robot check in, and adopts the robot.
 func (h *harness) meet(id device.ID) {
 	h.pass(id)
 	if _, err := h.registry.Adopt(string(id), time.Now()); err != nil {
@@ -113,14 +113,14 @@ func (h *harness) meet(id device.ID) {
 	}
 }
 
-// pass has a robot check in that was not adopted.
+// pass makes a robot check in, and does not adopt the robot.
 func (h *harness) pass(id device.ID) {
 	c := device.CheckIn{ID: id, Client: device.Client{ID: "c0ffee00-0000-4000-8000-" + string(id)}, Board: "m5stack-stack-chan", Firmware: "2.2.4",
 		BaseURL: "http://192.168.1.2:8003"}
 	h.registry.CheckIn(c, time.Now())
 }
 
-// happens publishes on the bus and has the board know at once.
+// happens publishes events on the bus.
 func (h *harness) happens(id device.ID, session string, events ...event.Event) {
 	for _, e := range events {
 		h.bus.Publish(id, session, e)
@@ -138,14 +138,14 @@ func (h *harness) bye(id device.ID, session string) {
 	h.happens(id, session, event.RobotOffline{Why: "test"})
 }
 
-// hub returns the hub of a mirror that is not run.
+// hub returns the hub of a new mirror, whose Run is not called.
 func (h *harness) hub(t must.T) *hub {
 	t.Helper()
 	m := must.Value(New(h.options))(t)
 	return newHub(&m.o, m.connection, &m.lanes)
 }
 
-// run mirrors until the test ends, or what is returned is called.
+// run runs a new mirror until the test ends or end is called.
 func (h *harness) run(t *testing.T) (m *Mirror, end func()) {
 	t.Helper()
 	m = must.Value(New(h.options))(t)
@@ -179,7 +179,7 @@ type (
 	incoming = connection.Incoming
 )
 
-// watchedDialer remembers all that a mirror publishes, whatever the broker.
+// watchedDialer records all messages that a mirror publishes.
 type watchedDialer struct {
 	dial      func(context.Context, connection.Session) (connection.Link, error)
 	mu        sync.Mutex
@@ -212,13 +212,13 @@ func (d *watchedDialer) all() []message {
 	return slices.Clone(d.published)
 }
 
-// offlineError is a closed channel, as gateway/robot returns it.
+// offlineError is the error for a robot with a closed channel, like the one of gateway/robot.
 type offlineError struct{}
 
 func (offlineError) Error() string { return "the robot's channel is closed" }
 func (offlineError) Code() string  { return "robot_offline" }
 
-// talker is the server of the robots, as the mirror uses it.
+// talker is a fake of the server that controls robots.
 type talker struct {
 	harness *harness
 	tools   []device.Tool
@@ -231,7 +231,7 @@ type talker struct {
 	refuse             error
 	slow               bool
 	asked              agent.Question // the latest question
-	answers            agent.Answer   // what every question is answered with
+	answers            agent.Answer   // the answer to every question
 	hearing            chan struct{}  // closed and replaced with each call
 }
 
@@ -255,7 +255,7 @@ func (k *talker) note(id device.ID, format string, a ...any) error {
 	return nil
 }
 
-// await waits until something was done.
+// await waits until a call was recorded. what is the recorded text.
 func (k *talker) await(t *testing.T, what string) {
 	t.Helper()
 	late := time.After(time.Minute)
@@ -274,7 +274,7 @@ func (k *talker) await(t *testing.T, what string) {
 	}
 }
 
-// calls are what was done, but for looking.
+// calls returns the recorded calls, except the calls of tools that only read.
 func (k *talker) calls() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// childBroker names the broker that a copy of this test mirrors to until it is
-// killed.
+// childBroker is the environment variable with the address of a broker. If it is set, this test program only runs a mirror
+// on that broker until it is killed.
 const childBroker = "PERCH_TEST_MIRROR"
 
 func TestMain(m *testing.M) {

@@ -12,8 +12,8 @@ import (
 	"perch/store/storetest"
 )
 
-// TestDiscoveryIsNotKeptInMemory, and is the same whenever it is published, with the steps
-// that remove what a robot had before.
+// TestDiscoveryIsNotKeptInMemory tests that the outbox stores no discovery payloads, and that the same payloads are
+// published each time, including the steps that remove earlier components.
 func TestDiscoveryIsNotKeptInMemory(t *testing.T) {
 	h := newHarness()
 	defer h.bus.Close()
@@ -32,7 +32,7 @@ func TestDiscoveryIsNotKeptInMemory(t *testing.T) {
 	first := discovery()
 	hub.out.Republish()
 	again := discovery()
-	if len(first) != 3+2+1 || // the steps of one, and the robot of the harness
+	if len(first) != 3+2+1 || // three robots, two more steps of one of them, and the robot of the harness
 		!slices.EqualFunc(first, again, func(a, b message) bool {
 			return a.Topic == b.Topic && bytes.Equal(a.Payload, b.Payload) && len(a.Payload) > 5000
 		}) {

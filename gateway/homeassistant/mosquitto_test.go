@@ -22,7 +22,7 @@ import (
 	"perch/waittest"
 )
 
-// mosquitto is a real broker of Debian's, with a user and a password.
+// mosquitto is a running Mosquitto broker with a user and a password.
 type mosquitto struct {
 	t        *testing.T
 	port     int
@@ -34,8 +34,8 @@ type mosquitto struct {
 
 const user, password = "perch", "canary-p4ssword"
 
-// freePort is one at which nothing listens. It is below those that the system gives to
-// whoever asks for any, so that nobody has it by the time that a test uses it.
+// freePort returns a TCP port on which nothing listens. The port is below the range of ephemeral ports, so that no other
+// program gets it before the test uses it.
 func freePort(t *testing.T) int {
 	for range 1000 {
 		port := 20_000 + rand.IntN(12_000)
@@ -60,15 +60,14 @@ func needMosquitto(t *testing.T) string {
 	return ""
 }
 
-// newMosquitto has a broker of its own for a test that mostly waits, and runs
-// beside others.
+// newMosquitto returns a broker for a test that mostly waits. The test runs in parallel with others.
 func newMosquitto(t *testing.T, settings ...string) *mosquitto {
 	t.Helper()
 	t.Parallel()
 	return newMosquittoAlone(t, settings...)
 }
 
-// newMosquittoAlone is for a test that leaves others little of the machine.
+// newMosquittoAlone is like newMosquitto for a test that uses much of the machine's time, and does not run in parallel.
 func newMosquittoAlone(t *testing.T, settings ...string) *mosquitto {
 	t.Helper()
 	needMosquitto(t)
@@ -85,7 +84,7 @@ func (b *mosquitto) must(name string, a ...string) {
 	}
 }
 
-// start runs the broker until stop.
+// start runs the broker until stop is called or the test ends.
 func (b *mosquitto) start() *mosquitto {
 	b.t.Helper()
 	lines := []string{
@@ -126,7 +125,7 @@ func (b *mosquitto) url() string {
 	return fmt.Sprintf("mqtt://127.0.0.1:%d", b.port)
 }
 
-// connect connects a client of the library.
+// connect connects a new client to the broker.
 func (b *mosquitto) connect() mqtt.Client {
 	b.t.Helper()
 	o := mqtt.NewClientOptions().AddBroker(b.url()).SetClientID(fmt.Sprint("test", rand.Uint64())).SetUsername(user).SetPassword(password).
@@ -159,7 +158,7 @@ func (b *mosquitto) send(topic, payload string, retained bool) {
 	c.Disconnect(100)
 }
 
-// subscriber receives what is published.
+// subscriber records the messages that it receives.
 type subscriber struct {
 	t    *testing.T
 	news chan struct{}
@@ -168,7 +167,7 @@ type subscriber struct {
 	all []mqtt.Message
 }
 
-// listen subscribes until the test ends.
+// listen returns a subscriber that receives messages until the test ends.
 func (b *mosquitto) listen(filters ...string) *subscriber {
 	b.t.Helper()
 	e, wanted := &subscriber{t: b.t, news: make(chan struct{}, 1)}, map[string]byte{}
@@ -189,7 +188,7 @@ func (b *mosquitto) listen(filters ...string) *subscriber {
 	return e
 }
 
-// on are the payloads received so far under a topic.
+// on returns the payloads received so far on a topic.
 func (e *subscriber) on(topic string) (payloads []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -201,7 +200,7 @@ func (e *subscriber) on(topic string) (payloads []string) {
 	return payloads
 }
 
-// await waits for a wanted message under a topic.
+// await waits until a payload received on a topic satisfies want, and returns that payload.
 func (e *subscriber) await(topic string, want func(string) bool) string {
 	e.t.Helper()
 	late := time.After(time.Minute)
@@ -233,14 +232,14 @@ func has(parts ...string) func(string) bool {
 	}
 }
 
-// forget drops what was received so far.
+// forget deletes the messages received so far.
 func (e *subscriber) forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.all = nil
 }
 
-// secure gives the broker a certificate that is its own authority, and returns it.
+// secure makes the broker use TLS with a self-signed certificate, and returns the certificate.
 func (b *mosquitto) secure() (authority []byte) {
 	b.t.Helper()
 	path, _ := httpservertest.Certificate(b.t, b.dir, "localhost", time.Now().Add(-time.Hour), time.Now().Add(time.Hour))

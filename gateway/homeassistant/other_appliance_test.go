@@ -44,7 +44,7 @@ func TestTwoAppliances(t *testing.T) {
 	if m1.Status().Cause != nil {
 		t.Errorf("the first: %+v", m1.Status())
 	}
-	// It goes on to look: the first goes, and takes its word back.
+	// The second continues to try. It takes over once the first has ended and the retained info of the first was deleted.
 	end1()
 	e.await("perch/bridge/status", equals("offline"))
 	b.retain("perch/bridge/info", "")
@@ -52,8 +52,8 @@ func TestTwoAppliances(t *testing.T) {
 	e.await("perch/bridge/info", has(`"id":"ffffffff"`))
 }
 
-// TestTwoAppliancesStartTogether: two that begin at the same time end with one: the one that
-// started first, where both have published, and else the one that has.
+// TestTwoAppliancesStartTogether tests that of two appliances that connect at the same time, exactly one stays connected:
+// if both have published, the one that was started first, and otherwise the one that has published.
 func TestTwoAppliancesStartTogether(t *testing.T) {
 	b := newMosquitto(t).start()
 	first, second := over(b), over(b)
@@ -158,7 +158,7 @@ func TestBrokenOptions(t *testing.T) {
 	}
 }
 
-// TestHostInBridgeInfo: the name on the network is published again when it changes.
+// TestHostInBridgeInfo tests that the name on the network is published again when it changes.
 func TestHostInBridgeInfo(t *testing.T) {
 	h := newHarness()
 	defer h.bus.Close()
@@ -191,8 +191,8 @@ func TestHostInBridgeInfo(t *testing.T) {
 	}
 }
 
-// TestProbe finds another appliance that publishes under the base topic, and neither the appliance
-// itself nor one that has gone.
+// TestProbe tests that Probe returns an error for another appliance that publishes under the base topic, and no error for
+// the appliance itself or for another one that has gone offline.
 func TestProbe(t *testing.T) {
 	b := newMosquitto(t).start()
 	look := func(id string) error {

@@ -15,7 +15,7 @@ import (
 	"perch/store/storetest"
 )
 
-// drained is what a hub would have published by now.
+// drained removes all messages from the hub's outbox and returns them.
 func (h *hub) drained() (all []message) {
 	for p, some := h.out.Next(time.Now()); some; p, some = h.out.Next(time.Now()) {
 		all = append(all, p.Message)
@@ -23,9 +23,8 @@ func (h *hub) drained() (all []message) {
 	return all
 }
 
-// TestStatesFitTheirAnnouncement: whatever a robot's tools take and
-// whatever its status holds, nothing is published outside of what was
-// announced, and no number that nothing is known of.
+// TestStatesFitTheirAnnouncement tests that for any tools and any status of a robot, every published state is allowed by
+// the announcement, and no number is published for an unknown value.
 func TestStatesFitTheirAnnouncement(t *testing.T) {
 	harness := newHarness()
 	defer harness.bus.Close()
@@ -35,7 +34,7 @@ func TestStatesFitTheirAnnouncement(t *testing.T) {
 		harness.talk.tools = append(rapid.SliceOfN(anyTool(), 0, 6).Draw(t, "tools"), stackChan().Tools[:rapid.IntRange(0, 6).Draw(t, "its own")]...)
 		harness.options.Announced = &storetest.Table[[]string]{}
 		hub := harness.hub(t)
-		defer hub.commands.lanes.Wait() // it reads the tools
+		defer hub.commands.lanes.Wait() // the jobs read the tools, which the next check changes
 		hub.out.Open()
 		hub.start(time.Now())
 		all := hub.drained()
@@ -67,8 +66,8 @@ func TestStatesFitTheirAnnouncement(t *testing.T) {
 	})
 }
 
-// TestEveryStateIsShown: an entity that shows something has something to show,
-// read from a key that is in the document, and is there for Home Assistant.
+// TestEveryStateIsShown tests that each entity with a state reads the state from a published document that has the key,
+// and is available.
 func TestEveryStateIsShown(t *testing.T) {
 	harness := newHarness()
 	defer harness.bus.Close()
@@ -99,7 +98,8 @@ func TestEveryStateIsShown(t *testing.T) {
 	}
 }
 
-// TestPayloadsOfHomeAssistantParse: we parse all that Home Assistant sends for what we announce.
+// TestPayloadsOfHomeAssistantParse tests that each payload that Home Assistant may send for an announced entity can be
+// parsed.
 func TestPayloadsOfHomeAssistantParse(t *testing.T) {
 	n := discoveryNames()
 	check := func(t rapid.TB, all ...discovery.Announcement) (settable int) {
@@ -126,11 +126,11 @@ func TestPayloadsOfHomeAssistantParse(t *testing.T) {
 	})
 }
 
-// TestReaderSeesMistakes keeps hold and obeyed able to find something.
+// TestReaderSeesMistakes tests that hold and obeyed return errors for invalid messages.
 func TestReaderSeesMistakes(t *testing.T) {
 	robot := messagesOf(discovery.Robot(discoveryNames(), stackChan(), nil))
 	for thing, payload := range map[string]string{"state": `{"agent_state":"dancing"}`, "led": `{"state":"ON","brightness":256}`, "status": "gone",
-		"conversation": `{"event_type":"heard"}`} { // the last is retained
+		"conversation": `{"event_type":"heard"}`} { // an error because an event must not be retained
 		m := message{Topic: "perch/a0b1c2d3e4f5/" + thing, Payload: []byte(payload), Retained: true}
 		if _, err := hold("homeassistant", append(robot, m)); err == nil {
 			t.Errorf("%s passes on %s", payload, m.Topic)

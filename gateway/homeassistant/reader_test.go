@@ -20,15 +20,14 @@ import (
 	"perch/gateway/homeassistant/topic"
 )
 
-// reader is Home Assistant as it reads: it takes announcements and states in
-// the order they are published, and returns of each what would stand in its log.
-// Its rules are those of homeassistant/components/mqtt, one function for each
-// platform; announcements are the validator's.
+// reader checks messages as Home Assistant reads them. It gets announcements and states in the order in which they are
+// published, and returns an error for each message about which Home Assistant would log a warning or an error. Its rules
+// are the rules of homeassistant/components/mqtt. checkDiscovery checks the announcements.
 type reader struct {
 	prefix   string
-	entities map[string]map[string]map[string]any // by the topic of the announcement, and by key
-	retained map[string]message                   // what a new subscriber is sent
-	held     map[string]int                       // how many states each entity was shown, by unique id
+	entities map[string]map[string]map[string]any // keys: topic of the announcement, key of the entity
+	retained map[string]message                   // retained messages by topic, which a new subscriber gets
+	held     map[string]int                       // number of states that each entity has read; key: unique ID
 }
 
 func newReader(prefix string) *reader {
@@ -71,7 +70,7 @@ func (r *reader) take(m message) error {
 		}
 	}
 	r.entities[m.Topic] = all
-	for _, topic := range slices.Sorted(maps.Keys(r.retained)) { // is sent to a new subscriber
+	for _, topic := range slices.Sorted(maps.Keys(r.retained)) { // a new subscriber gets these messages
 		if err := r.show(all, r.retained[topic]); err != nil {
 			return fmt.Errorf("as it is announced anew: %w", err)
 		}
@@ -79,8 +78,8 @@ func (r *reader) take(m message) error {
 	return nil
 }
 
-// show has every entity of a device that reads a message's topic read it. What
-// is removed is not shown.
+// show checks a message with every entity of a device that subscribes to its topic. It ignores the removal of a retained
+// message.
 func (r *reader) show(all map[string]map[string]any, m message) error {
 	if len(m.Payload) == 0 && m.Retained {
 		return nil
@@ -99,8 +98,8 @@ func (r *reader) show(all map[string]map[string]any, m message) error {
 	return nil
 }
 
-// whole is an error where something was announced that cannot be there: a topic
-// of its availability on which nothing is retained.
+// whole returns an error if an entity can never become available, because no message is retained on one of its
+// availability topics.
 func (r *reader) whole() error {
 	for _, all := range r.entities {
 		for key, c := range all {
@@ -142,7 +141,7 @@ func readAvailability(c map[string]any, m message) error {
 	return nil
 }
 
-// checkTextState holds a text to the lengths that were announced for it.
+// checkTextState returns an error if the length of a text is outside of the announced range.
 func checkTextState(c map[string]any, value string) error {
 	least, most := numberField(c, "min", 0), numberField(c, "max", discovery.MaxText)
 	if n := float64(utf8.RuneCountInString(value)); n < least || n > most {
@@ -151,8 +150,8 @@ func checkTextState(c map[string]any, value string) error {
 	return nil
 }
 
-// checkState is an error for a state that Home Assistant would refuse or warn
-// of. The empty text and None are unknown.
+// checkState returns an error for a state that Home Assistant would reject or log a warning about. The empty text and
+// "None" mean an unknown state.
 func checkState(platform string, c map[string]any, m message) error {
 	if platform == "event" {
 		return checkEventState(c, m)
@@ -294,8 +293,8 @@ func checkUpdateState(payload []byte) error {
 	return err
 }
 
-// templates are those that we announce, and what each makes of the value of its key. Home Assistant's
-// language can more; a template of another form is to be added here first.
+// templates are the forms of the announced templates, with functions that render a value. v is the value of the key in the
+// document, and parts are the submatches. A template of another form has to be added here first.
 var templates = []struct {
 	form   *regexp.Regexp
 	render func(v any, parts []string) string
@@ -326,7 +325,7 @@ var templates = []struct {
 		func(v any, parts []string) string { return choose(v, parts[1], parts[3]) }},
 }
 
-// choose returns yes if a template takes v for true.
+// choose returns yes if v is true in a template, and no otherwise.
 func choose(v any, yes, no string) string {
 	if v != nil && v != false && v != "" && v != 0.0 {
 		return yes
@@ -334,8 +333,8 @@ func choose(v any, yes, no string) string {
 	return no
 }
 
-// render is what a template makes of a payload. A key that is in no document of
-// ours is an error: Home Assistant would show it as unknown for ever.
+// render returns the state that a template reads from a payload. It returns an error if the key of the template is
+// missing from the payload, because Home Assistant would then always show the state as unknown.
 func render(template string, payload []byte) (string, error) {
 	if template == "" {
 		return string(payload), nil
@@ -358,7 +357,7 @@ func render(template string, payload []byte) (string, error) {
 	return "", fmt.Errorf("the test does not know what to make of the template %q", template)
 }
 
-// python is a value as a template writes it.
+// python returns the text that a template renders for a value.
 func python(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -373,7 +372,7 @@ func python(v any) string {
 	return fmt.Sprint(v)
 }
 
-// payloadsOf are the payloads that Home Assistant sends for an entity.
+// payloadsOf returns payloads that Home Assistant may send for an entity.
 func payloadsOf(platform string, c map[string]any) []string {
 	switch platform {
 	case "button":
@@ -412,8 +411,7 @@ func payloadsOf(platform string, c map[string]any) []string {
 	return nil
 }
 
-// obeyed is an error where our own parser refuses what Home Assistant sends for
-// an entity as it was announced.
+// obeyed returns an error if package command rejects a payload that Home Assistant may send for an announced entity.
 func obeyed(n topic.Names, c map[string]any) error {
 	topic, settable := c["command_topic"].(string)
 	if !settable {
@@ -455,7 +453,7 @@ func understood(n topic.Names, on string, payload []byte) error {
 	return err
 }
 
-// hold is an error for the first thing that a Home Assistant would log.
+// hold returns a reader that has read all messages, or an error for the first one that makes Home Assistant log an error.
 func hold(prefix string, all []message) (*reader, error) {
 	r := newReader(prefix)
 	for _, m := range all {

@@ -16,19 +16,16 @@ import (
 	"perch/gateway/homeassistant/discovery"
 )
 
-// Every announcement that a test makes or a mirror under test publishes is held against
-// the rules of homeassistant/components/mqtt, as far as what robots, owners and clients say
-// of themselves could break them. What is written into the tables of entities is held by
-// testdata/discovery.json.
+// The functions below check announcements with the rules of homeassistant/components/mqtt that data from robots, owners
+// and clients could break. testdata/discovery.json protects the fixed parts of the announcements.
 
-// mostDiscovery bounds a payload, in bytes. A robot with everything has some
-// ten thousand.
+// mostDiscovery is the maximum length of a payload, in bytes. A robot with every entity has about ten thousand.
 const mostDiscovery = 256 << 10
 
 const checkedTopic = "homeassistant/device/perch_a0b1c2d3e4f5/config"
 
-// rule is what Home Assistant wants of a platform's components: keys, and device classes with
-// the unit that each has to have after a colon.
+// rule holds the keys and device classes that Home Assistant allows in a platform's components, separated by spaces. A
+// device class may be followed by a colon and its required unit, which may be empty.
 type rule struct{ required, optional, classes string }
 
 func rules() map[string]rule {
@@ -48,8 +45,8 @@ func rules() map[string]rule {
 	}
 }
 
-// checkDiscovery reports the first thing about a discovery message that Home
-// Assistant would refuse, warn of in its log, or silently leave out.
+// checkDiscovery returns an error for the first part of a discovery message that Home Assistant would reject, log a
+// warning about, or silently ignore.
 func checkDiscovery(prefix string, m message) error {
 	rest, below := strings.CutPrefix(m.Topic, prefix+"/")
 	switch {
@@ -87,28 +84,27 @@ func checkDiscovery(prefix string, m message) error {
 	return err
 }
 
-// configTopic is the pattern of what follows the prefix.
+// configTopic returns the pattern of a discovery topic without the prefix.
 var configTopic = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^device/[a-zA-Z0-9_-]+/config$`) })
 
-// topicLevel matches one level of a discovery topic.
+// topicLevel returns the pattern of one level of a discovery topic.
 var topicLevel = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]+$`) })
 
-// isPage holds for what Home Assistant takes as a configuration URL.
+// isPage reports whether Home Assistant accepts an address as a configuration URL.
 func isPage(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && len(address) <= 1024 && u.Hostname() != "" && u.User == nil && slices.Contains([]string{"http", "https", "homeassistant"}, u.Scheme)
 }
 
-// sharedKeys are those of a device's message that its components inherit
-// where they do not have them.
+// sharedKeys returns the keys of a device's payload that are the defaults for its components.
 func sharedKeys() []string { return []string{"availability", "availability_mode", "qos"} }
 
-// checkComponent holds a component against its platform's rules and those for all.
+// checkComponent checks a component with the rules of its platform and the rules for all platforms.
 func checkComponent(device, shared, c map[string]any, ids map[string]bool) error {
 	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
 	platform, id, class := text(c, "platform"), text(c, "unique_id"), text(c, "device_class")
 	r, supported := rules()[platform]
-	if !supported || len(c) == 1 { // reduced to its platform, it is removed
+	if !supported || len(c) == 1 { // a component of only a platform is a removal
 		if supported {
 			return nil
 		}
@@ -154,7 +150,7 @@ func checkComponent(device, shared, c map[string]any, ids map[string]bool) error
 	return nil
 }
 
-// checkValue is about one value: lists hold different texts, topics are legal, templates whole.
+// checkValue checks one value: the texts of a list must differ, and topics and templates must be valid.
 func checkValue(key string, value any) error {
 	text, isText := value.(string)
 	switch {
@@ -187,7 +183,7 @@ func checkValue(key string, value any) error {
 	return nil
 }
 
-// legalTopic holds for topics to publish to and to subscribe to.
+// legalTopic returns an error if a topic is not valid for publishing.
 func legalTopic(topic string) error {
 	control := func(r rune) bool {
 		return r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xfdd0 && r <= 0xfdef || r&0xfffe == 0xfffe
@@ -198,7 +194,7 @@ func legalTopic(topic string) error {
 	return nil
 }
 
-// parseObject reads one JSON object and nothing after it.
+// parseObject parses a JSON object. It returns an error if anything follows the object.
 func parseObject(payload []byte) (root map[string]any, err error) {
 	if !utf8.Valid(payload) {
 		return nil, errors.New("unable to parse JSON: it is not UTF-8")
@@ -209,8 +205,7 @@ func parseObject(payload []byte) (root map[string]any, err error) {
 	return root, json.Unmarshal(payload, &root)
 }
 
-// textList is a field that may be there, and be a list of different texts. It is
-// nil where the field is not there.
+// textList returns an optional field, which must be a list of different texts. It returns nil if the field is missing.
 func textList(m map[string]any, key string) (texts []string, err error) {
 	list, ok := m[key].([]any)
 	if !ok && m[key] != nil {
@@ -226,7 +221,7 @@ func textList(m map[string]any, key string) (texts []string, err error) {
 	return texts, nil
 }
 
-// numberField is a number that may be there.
+// numberField returns an optional number. It returns the argument otherwise if the field is missing.
 func numberField(m map[string]any, key string, otherwise float64) float64 {
 	if n, there := m[key].(float64); there {
 		return n
@@ -234,7 +229,7 @@ func numberField(m map[string]any, key string, otherwise float64) float64 {
 	return otherwise
 }
 
-// textField is a text that may be there.
+// textField returns an optional text. It returns the argument otherwise if the field is missing.
 func textField(m map[string]any, key, otherwise string) string {
 	if s, there := m[key].(string); there {
 		return s
@@ -242,7 +237,7 @@ func textField(m map[string]any, key, otherwise string) string {
 	return otherwise
 }
 
-// onlyKeys refuses a key that is not known.
+// onlyKeys returns an error if m has a key that is not in known.
 func onlyKeys(where string, m map[string]any, known []string) error {
 	for key := range m {
 		if !slices.Contains(known, key) {
@@ -252,7 +247,7 @@ func onlyKeys(where string, m map[string]any, known []string) error {
 	return nil
 }
 
-// TestValidatorSeesMistakes keeps the rules above able to refuse something.
+// TestValidatorSeesMistakes tests that checkDiscovery returns errors for invalid payloads.
 func TestValidatorSeesMistakes(t *testing.T) {
 	good := messagesOf(discovery.Robot(discoveryNames(), stackChan(), nil))[0]
 	for old, bad := range map[string]string{
@@ -277,8 +272,8 @@ func TestValidatorSeesMistakes(t *testing.T) {
 	}
 }
 
-// FuzzCheckDiscovery sends anything: nothing makes it panic, and what it takes
-// is a whole announcement or a removal.
+// FuzzCheckDiscovery tests that no message makes checkDiscovery panic, and that each message that it accepts is a complete
+// announcement or a removal.
 func FuzzCheckDiscovery(f *testing.F) {
 	f.Add(checkedTopic, discovery.Robot(discoveryNames(), stackChan(), nil).Payloads[0], true)
 	f.Add(checkedTopic, []byte(`{"device":null,"origin":1,"components":[]}`), true)
