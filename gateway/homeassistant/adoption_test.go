@@ -12,8 +12,8 @@ import (
 	"perch/must"
 )
 
-// TestAdoptingOneOfTwoClients: by the MAC that two clients have claimed none is adopted,
-// however long ago, and the answer lists both; the owner names one by its Client-Id.
+// TestAdoptingOneOfTwoClients tests that a MAC address that two clients have claimed cannot be adopted alone, even long
+// after the claims, that the response lists both clients, and that the owner can adopt one of them by its Client-Id.
 func TestAdoptingOneOfTwoClients(t *testing.T) {
 	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		const contested = device.ID("020000000001")

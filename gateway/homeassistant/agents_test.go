@@ -44,7 +44,7 @@ func (d *waitingQuestions) Reply(id string, allow bool) error {
 	return agent.ErrNoQuestion
 }
 
-// asks has an agent ask for a permission.
+// asks makes an agent ask for a permission.
 func (d *waitingQuestions) asks(session, id, text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -58,7 +58,7 @@ func (d *waitingQuestions) replies() []string {
 	return slices.Clone(d.replied)
 }
 
-// withQuestions has a mirror know of questions.
+// withQuestions returns a change of a harness whose mirror uses d and has a user at the broker.
 func withQuestions(d *waitingQuestions) func(*harness, *script) {
 	return func(h *harness, _ *script) { d.harness, h.options.Questions, h.options.User = h, d, user }
 }
@@ -72,8 +72,8 @@ func running(id, name string) event.ToolStatus {
 	return event.ToolStatus{ID: id, Name: name, Status: event.ToolRunning, Detail: "npm test"}
 }
 
-// TestAnAgentIsADevice: a coding session shows what it does, its tools and what
-// it asks; it goes an hour after its last word, and comes back.
+// TestAnAgentIsADevice tests that the device of a coding session shows the state, tools and questions of the session, is
+// removed an hour after the last event, and is added again with the next event.
 func TestAnAgentIsADevice(t *testing.T) {
 	d := &waitingQuestions{}
 	inBubble(t, withQuestions(d), func(t *testing.T, h *harness, s *script) {
@@ -106,7 +106,7 @@ func TestAnAgentIsADevice(t *testing.T) {
 		if ids, there, _ := h.options.Announced.Get("agent_coding-1"); there {
 			t.Errorf("still remembered: %q", ids)
 		}
-		// Home Assistant, which was away meanwhile, gets its announcement and its removal.
+		// When Home Assistant starts again, the device is announced and removed once more.
 		before := len(s.on(codingIs))
 		s.take(incoming{Topic: "homeassistant/status", Payload: []byte("online")})
 		time.Sleep(10 * time.Second)
@@ -121,8 +121,8 @@ func TestAnAgentIsADevice(t *testing.T) {
 	})
 }
 
-// TestAQuestionIsAnsweredByAButton: the question that is shown, once, and no
-// other by a second press; by its id any that waits.
+// TestAQuestionIsAnsweredByAButton tests that a button answers the question that is shown, that a second press does not
+// answer the next question, and that an answer with an ID can answer any waiting question.
 func TestAQuestionIsAnsweredByAButton(t *testing.T) {
 	d := &waitingQuestions{}
 	inBubble(t, withQuestions(d), func(t *testing.T, h *harness, s *script) {
@@ -140,10 +140,10 @@ func TestAQuestionIsAnsweredByAButton(t *testing.T) {
 		if i := s.info(t); i.Waiting != 1 {
 			t.Errorf("%d agents wait", i.Waiting)
 		}
-		press(discovery.Allow) // before anybody has read it
+		press(discovery.Allow) // too soon, because nobody can have read the question
 		time.Sleep(2 * time.Second)
 		press(discovery.Deny)
-		press(discovery.Deny) // twice
+		press(discovery.Deny) // the second press
 		if got := d.replies(); !slices.Equal(got, []string{"q1 false"}) {
 			t.Fatalf("answered is %q", got)
 		}
@@ -174,7 +174,7 @@ func TestAQuestionIsAnsweredByAButton(t *testing.T) {
 			t.Errorf("then %d agents wait", i.Waiting)
 		}
 		press(discovery.Allow)
-		// A session that only waits for a person has no yes and no.
+		// A session that only waits for a person cannot be answered with yes or no.
 		h.happens("", "coding-1", event.TurnEnded{End: event.EndCancelled},
 			event.Asked{ID: "coding-1-waits", Text: "A coding session waits for you."})
 		time.Sleep(2 * time.Second)
@@ -185,8 +185,8 @@ func TestAQuestionIsAnsweredByAButton(t *testing.T) {
 	})
 }
 
-// TestABrokerForEverybodyAnswersNothing: where Perch needs no user, no client
-// does, and anybody in the network could allow a command on a person's machine.
+// TestABrokerForEverybodyAnswersNothing tests that questions cannot be answered over a broker without users. On such a
+// broker, anybody on the network could allow a command on a person's machine.
 func TestABrokerForEverybodyAnswersNothing(t *testing.T) {
 	d := &waitingQuestions{}
 	inBubble(t, func(h *harness, s *script) { withQuestions(d)(h, s); h.options.User = "" }, func(t *testing.T, h *harness, s *script) {
@@ -201,8 +201,8 @@ func TestABrokerForEverybodyAnswersNothing(t *testing.T) {
 	})
 }
 
-// TestAgentsAreBounded: invented sessions give Home Assistant no more
-// than so many devices, the oldest gives way, and nothing of them stays.
+// TestAgentsAreBounded tests that many invented sessions get at most maxAgents devices, that a new one replaces the
+// oldest one, and that removed ones leave nothing behind.
 func TestAgentsAreBounded(t *testing.T) {
 	d := &waitingQuestions{}
 	inBubble(t, withQuestions(d), func(t *testing.T, h *harness, s *script) {
@@ -242,7 +242,7 @@ func TestAgentsAreBounded(t *testing.T) {
 		if kept != maxAgents {
 			t.Errorf("%d are remembered", kept)
 		}
-		// What is published anew is bounded too.
+		// The number of messages that are published again is bounded too.
 		sent := func() (n int) { s.set(func() { n = len(s.got) }); return n }
 		before := sent()
 		s.take(incoming{Topic: "homeassistant/status", Payload: []byte("online")})
@@ -253,8 +253,8 @@ func TestAgentsAreBounded(t *testing.T) {
 	})
 }
 
-// TestChatsOfOneQuestionAreNoDevices: a client that names no session begins one
-// for every question.
+// TestChatsOfOneQuestionAreNoDevices tests that a session with a single question gets no device. A client that names no
+// session starts a new session for every question.
 func TestChatsOfOneQuestionAreNoDevices(t *testing.T) {
 	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		chat := func(session string) {
@@ -283,8 +283,7 @@ func TestChatsOfOneQuestionAreNoDevices(t *testing.T) {
 	})
 }
 
-// TestViewersAreNoAgents: a program that shows an agent may name a session for each of
-// its reports; none of them is a device.
+// TestViewersAreNoAgents tests that the sessions that a program that shows an agent names in its reports get no devices.
 func TestViewersAreNoAgents(t *testing.T) {
 	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		for i, e := range []event.Event{event.Thought{Text: "x"}, event.Said{Text: "x", By: event.ByViewer}, event.SkillStarted{Skill: "x"},
@@ -300,7 +299,8 @@ func TestViewersAreNoAgents(t *testing.T) {
 	})
 }
 
-// TestAgentsOfAnEarlierRun are taken back, but for one that does something.
+// TestAgentsOfAnEarlierRun tests that the agents that were announced before the start are removed, except one that is
+// not idle.
 func TestAgentsOfAnEarlierRun(t *testing.T) {
 	d := &waitingQuestions{}
 	inBubble(t, func(h *harness, s *script) {
@@ -308,7 +308,7 @@ func TestAgentsOfAnEarlierRun(t *testing.T) {
 		h.options.Announced.PutSoon("agent_coding-1", []string{"sensor/agent_state"})
 		h.options.Announced.PutSoon("agent_vtb_desk", []string{"sensor/agent_state", "sensor/old"})
 		d.asks("coding-1", "q1", "May I?")
-		synctest.Wait() // the board knows
+		synctest.Wait() // until the board has handled the event
 	}, func(t *testing.T, h *harness, s *script) {
 		if s.last(codingIs) == "" || !has(`"notification"`, `"q1"`, `"answerable":true`)(s.last(coding1+"state")) {
 			t.Errorf("it is %s, announced as %s", s.last(coding1+"state"), s.last(codingIs))
@@ -327,7 +327,8 @@ func TestAgentsOfAnEarlierRun(t *testing.T) {
 	})
 }
 
-// TestAgentsAfterALoss: states are the board's, questions the agent's.
+// TestAgentsAfterALoss tests that after lost events the states are read from the board, and the questions from
+// Options.Questions.
 func TestAgentsAfterALoss(t *testing.T) {
 	d := &waitingQuestions{}
 	h := newHarness()
@@ -356,7 +357,7 @@ func TestAgentsAfterALoss(t *testing.T) {
 	}
 }
 
-// TestAgentIDs: stable, fit for a topic, and no two sessions have one.
+// TestAgentIDs tests that an agent ID is stable, is valid in a topic, and differs for each session.
 func TestAgentIDs(t *testing.T) {
 	for session, want := range map[string]string{
 		"coding-1": "coding-1", "vtb_desk": "vtb_desk", "vtb_a.b": "", "": "", "+/#": "", "ü": "", strings.Repeat("x", 41): "", "h-0123456789ab": "",

@@ -19,8 +19,8 @@ const (
 	mood1 = "perch/a0b1c2d3e4f4/mood"
 )
 
-// TestAMoodIsASensor: another feeling is published at once, its measure once a second
-// at most, and all of it once nothing moves any more.
+// TestAMoodIsASensor tests that another dominant feeling is published at once, changes of its strength at most once a
+// second, and the last change in any case.
 func TestAMoodIsASensor(t *testing.T) {
 	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		h.hello(chan1, "s1")
@@ -65,7 +65,7 @@ func TestAMoodIsASensor(t *testing.T) {
 		if n := len(s.on(mood1)) - before; n == 0 || !has(`"mood":"neutral"`)(s.last(mood1)) {
 			t.Errorf("another feeling waits: %s", s.last(mood1))
 		}
-		feels("hunger", 0) // of another version: no option
+		feels("hunger", 0) // a feeling that is not among the options
 		time.Sleep(2 * time.Second)
 		if !has(`"mood":null`)(s.last(mood1)) {
 			t.Errorf("the last is %s", s.last(mood1))
@@ -73,7 +73,7 @@ func TestAMoodIsASensor(t *testing.T) {
 	})
 }
 
-// TestTheMoodOfAnEarlierRun: what is retained of a feeling that passed is replaced.
+// TestTheMoodOfAnEarlierRun tests that the start of a mirror replaces a retained mood.
 func TestTheMoodOfAnEarlierRun(t *testing.T) {
 	before := func(h *harness, _ *script) { h.options.Announced.PutSoon(string(chan1), []string{"sensor/mood"}) }
 	inBubble(t, before, func(t *testing.T, h *harness, s *script) {
@@ -84,7 +84,8 @@ func TestTheMoodOfAnEarlierRun(t *testing.T) {
 	})
 }
 
-// TestAGestureIsShownWhileItLasts: after it the select is free for the same once more.
+// TestAGestureIsShownWhileItLasts tests that the state names a gesture until the gesture has ended, and that a gesture
+// that the robot does not know is ignored.
 func TestAGestureIsShownWhileItLasts(t *testing.T) {
 	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		h.hello(chan1, "s1")
@@ -132,8 +133,8 @@ func TestAGestureIsAskedFor(t *testing.T) {
 	e.await(conversation1, has(`"event_type":"command_rejected"`, "not kept for later"))
 }
 
-// TestACharacterIsASelect: its options are the characters there are, also those that come
-// and go while it is announced, and one that only the configuration has.
+// TestACharacterIsASelect tests that the options are the present characters, also after characters were added or
+// removed, and a character that is named only in the configuration.
 func TestACharacterIsASelect(t *testing.T) {
 	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		options := func() []string {
@@ -160,7 +161,7 @@ func TestACharacterIsASelect(t *testing.T) {
 		if got := options(); !slices.Equal(got, []string{"default", "KEY", "leo"}) {
 			t.Errorf("with others it is %q", got)
 		}
-		for _, who := range []string{"leo", "KEY", `o'brien\`} { // the last is of the configuration's
+		for _, who := range []string{"leo", "KEY", `o'brien\`} { // the last is named only in the configuration
 			if owned(who); !has(`"character":`+string(encode(who)))(s.last(state1)) || !slices.Contains(options(), who) {
 				t.Errorf("with %s it is %s of %q", who, s.last(state1), options())
 			}
@@ -178,7 +179,7 @@ func TestACharacterIsASelect(t *testing.T) {
 	})
 }
 
-// TestADiaryIsAnEvent: with the words where they are shared, and without them.
+// TestADiaryIsAnEvent tests that diary entries are published as events, with their texts only if transcripts are shared.
 func TestADiaryIsAnEvent(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		with := func(h *harness, _ *script) { h.options.ShareTranscripts = shared }

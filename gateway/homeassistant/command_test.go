@@ -61,7 +61,7 @@ func TestCommands(t *testing.T) {
 	e.await(conversation1, has(`"event_type":"command_rejected"`, `"thing":"volume"`, "the motor is stuck"))
 }
 
-// TestCommandsWaitForHello: a robot with a closed channel is not gone.
+// TestCommandsWaitForHello tests that commands for a robot with a closed channel wait until the robot connects.
 func TestCommandsWaitForHello(t *testing.T) {
 	b, h, e, end := mirrored(t, unchanged)
 	e.await("perch/a0b1c2d3e4f4/status", equals("online"))
@@ -71,16 +71,16 @@ func TestCommandsWaitForHello(t *testing.T) {
 		e.await(conversation1, has(`"event_type":"queued"`, `"thing":"`+thing+`"`))
 	}
 	e.forget()
-	b.publish("perch/a0b1c2d3e4f4/stop/set", "x")    // it is quiet
-	b.publish("perch/a0b1c2d3e4f4/volume/set", "30") // takes the place of the first, and comes after stop
+	b.publish("perch/a0b1c2d3e4f4/stop/set", "x")    // does not wait, because the robot is silent already
+	b.publish("perch/a0b1c2d3e4f4/volume/set", "30") // replaces the first volume
 	e.await(conversation1, has(`"event_type":"queued"`))
-	e.await(state1, has(`"volume":30`)) // what was wished is shown
+	e.await(state1, has(`"volume":30`)) // the state shows the requested value
 	b.publish("perch/a0b1c2d3e4f4/led/set", `{"state":"ON"}`)
 	e.await("perch/a0b1c2d3e4f4/led", has(`"state":"ON"`, `"r":255`))
 	if calls := h.talk.calls(); len(calls) > 0 {
 		t.Fatalf("done with a closed channel: %q", calls)
 	}
-	end() // the appliance is started anew
+	end() // restart the appliance
 	h.start(t, must.Value(New(h.options))(t))
 	e.await("perch/bridge/status", equals("online"))
 	b.listen(state1).await(state1, has(`"volume":30`))
@@ -100,8 +100,8 @@ func TestCommandsWaitForHello(t *testing.T) {
 	}
 }
 
-// TestANotificationForAClosedChannel is queued and done like any other command,
-// though it is the notifier that keeps it.
+// TestANotificationForAClosedChannel tests that a notification for a closed channel is reported as queued and as done,
+// like any other command, although the notifier stores it.
 func TestANotificationForAClosedChannel(t *testing.T) {
 	b, h, e, _ := mirrored(t, unchanged)
 	e.await("perch/a0b1c2d3e4f4/status", equals("online"))
@@ -170,7 +170,7 @@ func TestBadCommands(t *testing.T) {
 	}
 	b.publish("perch/a0b1c2d3e4f4/say/set", "still here")
 	h.talk.await(t, "say still here")
-	for range 60 { // a flood is not published without end
+	for range 60 { // a flood, whose refusals are logged at a limited rate
 		b.publish("perch/nobody/say/set", "hello")
 	}
 	b.publish("perch/a0b1c2d3e4f4/say/set", "after the flood")
@@ -180,7 +180,8 @@ func TestBadCommands(t *testing.T) {
 	}
 }
 
-// TestRetainedCommandsAreIgnored: or a robot would reboot at every start.
+// TestRetainedCommandsAreIgnored tests that retained commands are ignored. A retained reboot would otherwise restart the
+// robot at every start of the appliance.
 func TestRetainedCommandsAreIgnored(t *testing.T) {
 	b := newMosquitto(t).start()
 	b.retain("perch/a0b1c2d3e4f4/reboot/set", "x")
@@ -281,8 +282,8 @@ func TestPerceived(t *testing.T) {
 	e.await(conversation1, has(`"event_type":"heard"`, "good morning"))
 }
 
-// TestANotificationFromBefore: the steps of one that was published before a restart
-// are published with its text, and on the same topic.
+// TestANotificationFromBefore tests that the steps of a notification from before a restart are published with its text,
+// and on the same topic.
 func TestANotificationFromBefore(t *testing.T) {
 	inBubble(t, func(h *harness, _ *script) {
 		kept := notice.NewStore(&storetest.Table[notice.Notification]{})
@@ -298,8 +299,8 @@ func TestANotificationFromBefore(t *testing.T) {
 	})
 }
 
-// TestAQuestionIsAnswered: the answer says whether it is yes, no or other words; a robot that is not there answers
-// nothing, at once.
+// TestAQuestionIsAnswered tests that the answer event tells whether the answer is yes, no or other words, and that the
+// event "none" follows at once for an offline robot.
 func TestAQuestionIsAnswered(t *testing.T) {
 	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		ask := func(payload string, answer agent.Answer) string {

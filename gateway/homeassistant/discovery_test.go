@@ -37,7 +37,7 @@ func messagesOf(all ...discovery.Announcement) (messages []message) {
 	return messages
 }
 
-// integers makes a tool with whole numbers as arguments: name, least, most.
+// integers returns a tool with integer arguments. arguments holds the name, the minimum and the maximum of each.
 func integers(name string, arguments ...any) device.Tool {
 	t := device.Tool{Name: name, Schema: device.Schema{Type: "object", Properties: map[string]device.Argument{}}}
 	for i := 0; i+2 < len(arguments); i += 3 {
@@ -47,7 +47,7 @@ func integers(name string, arguments ...any) device.Tool {
 	return t
 }
 
-// stackChan is what the maker's firmware lists, and what it is known to sense.
+// stackChan returns a card with the tools and senses of the firmware of Stack-chan's maker.
 func stackChan() discovery.Card {
 	return discovery.Card{
 		ID: discovered, Name: "Kitchen Chan", Board: "m5stack-stack-chan", Firmware: "1.2.4", BaseURL: "http://perch.local:8003",
@@ -65,14 +65,13 @@ func stackChan() discovery.Card {
 	}
 }
 
-// announcement is a payload as far as the tests read it.
+// announcement holds the parts of a discovery payload that the tests read.
 type announcement struct {
 	Device     map[string]any            `json:"device"`
 	Components map[string]map[string]any `json:"components"`
 }
 
-// announced reads the one announcement among messages that is the whole one,
-// all of which have to pass.
+// announced checks all messages with checkDiscovery and returns the one announcement among them that is complete.
 func announced(t rapid.TB, prefix string, messages []message) (a announcement) {
 	t.Helper()
 	for _, m := range messages {
@@ -90,7 +89,8 @@ func announcedRobot(t rapid.TB, c discovery.Card) announcement {
 	return announced(t, "homeassistant", messagesOf(discovery.Robot(discoveryNames(), c, nil)))
 }
 
-// TestRangesAreTheRobotsOwn: what its tools list, less what would hurt it.
+// TestRangesAreTheRobotsOwn tests that the range of a slider is the range of the robot's tool, without values that would
+// damage the robot.
 func TestRangesAreTheRobotsOwn(t *testing.T) {
 	for name, c := range map[string]struct {
 		tool       device.Tool
@@ -114,7 +114,7 @@ func TestRangesAreTheRobotsOwn(t *testing.T) {
 	}
 }
 
-// TestNoToolNoEntity: what a robot cannot do is not offered.
+// TestNoToolNoEntity tests that a robot has no entity for a tool that it lacks or that an entity cannot use.
 func TestNoToolNoEntity(t *testing.T) {
 	needsMore := integers("self.robot.set_led_color", "index", 0, 11, "red", 0, 255, "green", 0, 255, "blue", 0, 255)
 	needsMore.Schema.Required = []string{"index"}
@@ -134,8 +134,8 @@ func TestNoToolNoEntity(t *testing.T) {
 	}
 }
 
-// TestRemovedEntities: first reduced, then left out, and published anew
-// each time.
+// TestRemovedEntities tests that a removed entity is first reduced to its platform and then omitted, in every
+// announcement.
 func TestRemovedEntities(t *testing.T) {
 	n := discoveryNames()
 	all := discovery.Robot(n, stackChan(), nil).IDs
@@ -163,8 +163,8 @@ func TestRemovedEntities(t *testing.T) {
 	}
 }
 
-// TestAPlatformThatChanged: one key under several platforms takes a message
-// for each that is gone.
+// TestAPlatformThatChanged tests that a key that was announced with several platforms gets a message for each removed
+// platform.
 func TestAPlatformThatChanged(t *testing.T) {
 	before := []string{"sensor/led", "switch/led", "light/led", "", "nonsense", "robot/x", "sensor/a b", "light/led"}
 	a := discovery.Robot(discoveryNames(), stackChan(), before)
@@ -183,7 +183,7 @@ func TestAPlatformThatChanged(t *testing.T) {
 	}
 }
 
-// TestDeviceNamesRepeatNoEntity: a robot may be called as one of its entities begins.
+// TestDeviceNamesRepeatNoEntity tests the device name of a robot whose name is the beginning of an entity's name.
 func TestDeviceNamesRepeatNoEntity(t *testing.T) {
 	for given, want := range map[string]string{
 		"": "Stack-chan E4F5", "  \n": "Stack-chan E4F5", "Chan": "Chan", "S": "S robot", "Head": "Head robot", "Ag\x00ent": "Agent robot",
@@ -197,7 +197,7 @@ func TestDeviceNamesRepeatNoEntity(t *testing.T) {
 	}
 }
 
-// TestMakersAndModels: a robot is shown by its maker and model where its board names them.
+// TestMakersAndModels tests that the device has the maker and the model that the name of the board contains.
 func TestMakersAndModels(t *testing.T) {
 	for board, want := range map[string][3]any{
 		"m5stack-stack-chan": {"M5Stack", "Stack-chan", "m5stack-stack-chan"}, "esp-box-3": {"Espressif", "Box-3", "esp-box-3"},
@@ -210,8 +210,8 @@ func TestMakersAndModels(t *testing.T) {
 	}
 }
 
-// TestAnnouncedStatesAreTheAgents reads the agent's own words: a state that is shown
-// and is in no list would be an error in Home Assistant's log.
+// TestAnnouncedStatesAreTheAgents tests that every constant of type agent.Shown is announced. A state that was not
+// announced would be an error in Home Assistant's log.
 func TestAnnouncedStatesAreTheAgents(t *testing.T) {
 	f := must.Value(parser.ParseFile(token.NewFileSet(), "../../agent/state.go", nil, 0))(t)
 	var words []string
@@ -243,7 +243,7 @@ func specType(spec *ast.ValueSpec, ok bool) (string, bool) {
 	return ident.Name, true
 }
 
-// anyTool is a tool as some build of the firmware might list it.
+// anyTool generates tools that some build of the firmware might list.
 func anyTool() *rapid.Generator[device.Tool] {
 	names := []string{
 		"self.audio_speaker.set_volume", "self.screen.set_brightness", "self.robot.set_head_angles", "self.robot.set_led_color",
@@ -268,14 +268,14 @@ func anyTool() *rapid.Generator[device.Tool] {
 	})
 }
 
-// anyIDs are the ids of gestures or of characters: their packages let letters,
-// digits, - and _ through, and no id twice.
+// anyIDs generates IDs of gestures or characters. Their packages allow only letters, digits, - and _ in an ID, and no ID
+// twice.
 func anyIDs() *rapid.Generator[[]string] {
 	return rapid.SliceOfDistinct(rapid.StringMatching(`[A-Za-z0-9_-]{1,64}`), func(id string) string { return id })
 }
 
-// TestEveryAnnouncementPasses: whatever a robot can do and sense, whatever it
-// is called, whatever it had before, Home Assistant takes it.
+// TestEveryAnnouncementPasses tests that Home Assistant accepts the announcement of a robot with any tools, senses,
+// names and earlier components.
 func TestEveryAnnouncementPasses(t *testing.T) {
 	senses := []string{"battery", "charging", "signal", "temperature", "face", "identity", "touch", "perception", "booted", "firmware", "mood",
 		"unheard"}
@@ -321,8 +321,7 @@ func TestEveryAnnouncementPasses(t *testing.T) {
 	})
 }
 
-// FuzzHostileRobot announces a robot that says anything of itself, in bytes that
-// need not be text, and an agent whose client chose any name.
+// FuzzHostileRobot announces a robot whose fields are any bytes, and an agent with any session name.
 func FuzzHostileRobot(f *testing.F) {
 	f.Add("Chan", "m5stack-stack-chan", "1.2.4", "http://perch.local:8003", "self.audio_speaker.set_volume", "volume", 0, 100)
 	f.Add("{{ states('door') }}", "{% raw %}", "\x00\xff\u2028", "http://x/{{ 1 }}", "self.robot.set_head_angles", "yaw", -9999, 2147483647)

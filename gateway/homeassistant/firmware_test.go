@@ -23,7 +23,7 @@ const (
 	config1  = "homeassistant/device/perch_a0b1c2d3e4f4/config"
 )
 
-// stock is a fake catalogue, with one image for all.
+// stock is a fake catalogue with one image for all robots.
 type stock struct {
 	mu       sync.Mutex
 	runs     map[device.ID]string
@@ -31,7 +31,7 @@ type stock struct {
 	refuse   error
 	wanted   []device.ID
 	fetched  []string
-	fetching chan struct{} // a fetch ends when this does; nil ends at once
+	fetching chan struct{} // Fetch returns when this is closed, or at once if it is nil
 }
 
 func (s *stock) set(change func()) {
@@ -75,13 +75,13 @@ func (s *stock) Forget(id device.ID) error {
 	return nil
 }
 
-// upgrades is the tool by which a robot installs what it is given.
+// upgrades returns the tool with which a robot installs an image.
 func upgrades() device.Tool {
 	return device.Tool{Name: command.UpgradeTool, Schema: device.Schema{Type: "object",
 		Properties: map[string]device.Argument{"url": {Type: "string"}}, Required: []string{"url"}}}
 }
 
-// stocked gives a mirror a catalogue, and its robot more tools.
+// stocked adds a catalogue to a harness and more tools to its robot.
 func stocked(h *harness, more ...device.Tool) *stock {
 	h.talk.tools = append(h.talk.tools, more...)
 	s := &stock{runs: map[device.ID]string{chan1: "2.2.4"}, newest: "2.3.0"}
@@ -89,8 +89,8 @@ func stocked(h *harness, more ...device.Tool) *stock {
 	return s
 }
 
-// TestAnUpgrade from Home Assistant's side: offered, installed by the robot's
-// own tool, followed, and done.
+// TestAnUpgrade tests what Home Assistant sees of an upgrade: the offer, the call of the robot's tool, the progress and
+// the end.
 func TestAnUpgrade(t *testing.T) {
 	var s *stock
 	b, h, e, _ := mirrored(t, func(h *harness) { s = stocked(h, upgrades()) })
@@ -132,11 +132,11 @@ func TestAnUpgrade(t *testing.T) {
 			}
 		}
 	}
-	b.listen(update1).await(update1, has(`"installed_version":"2.3.0"`)) // it is retained
+	b.listen(update1).await(update1, has(`"installed_version":"2.3.0"`)) // the message is retained
 }
 
-// TestAnUpgradeThatWaits: a robot that is offline, or does not answer, installs
-// when it next checks in, and the end is published then.
+// TestAnUpgradeThatWaits tests that a robot that is offline or does not answer gets the upgrade at its next check-in,
+// and that the outcome is published then.
 func TestAnUpgradeThatWaits(t *testing.T) {
 	var s *stock
 	var wanted []device.ID
@@ -154,13 +154,13 @@ func TestAnUpgradeThatWaits(t *testing.T) {
 		if c.online {
 			h.hello(chan1, "s1")
 			e.await(state1, has(`"connected":true`))
-			h.talk.open(chan1, false) // it goes quiet when it is called
+			h.talk.open(chan1, false) // calls of the tool now fail
 		}
 		b.publish(install1, "install")
 		e.await(conversation1, has(`"event_type":"queued"`, `"thing":"firmware"`))
 		h.happens(chan1, "", c.event)
 		e.await(conversation1, has(c.reported, `"thing":"firmware"`))
-		h.happens(chan1, "", c.event, event.Command{Thing: "x", State: event.CommandQueued}) // installed otherwise: no order waits for it
+		h.happens(chan1, "", c.event, event.Command{Thing: "x", State: event.CommandQueued}) // not installed by a command, so no outcome is published
 		e.await(conversation1, has(`"thing":"x"`))
 		if reported := e.on(conversation1); len(reported) != 3 {
 			t.Errorf("published: %q", reported)
@@ -176,7 +176,7 @@ func TestAnUpgradeThatWaits(t *testing.T) {
 	e.await(conversation1, has(`"event_type":"command_rejected"`, `"thing":"firmware"`, "no newer image"))
 }
 
-// TestFetching: an image from elsewhere, while others ask for other things.
+// TestFetching tests that an image is fetched while other requests are carried out.
 func TestFetching(t *testing.T) {
 	var s *stock
 	b, _, e, _ := mirrored(t, func(h *harness) {
@@ -186,12 +186,12 @@ func TestFetching(t *testing.T) {
 	e.await(update1, has(`"latest_version":"2.2.4"`))
 	b.publish("perch/bridge/request/firmware", `{"transaction":2,"url":"http://x/y.bin","sha256":"00ff","board":"m5stack-stack-chan"}`)
 	b.publish("perch/bridge/request/notify", `{"transaction":3,"text":"for all"}`)
-	e.await("perch/bridge/response/notify", has(`"transaction":3`, `"status":"ok"`)) // it did not wait
+	e.await("perch/bridge/response/notify", has(`"transaction":3`, `"status":"ok"`)) // before the fetch has ended
 	s.set(func() { s.newest = "2.4.0" })
 	close(s.fetching)
 	e.await("perch/bridge/response/firmware",
 		equals(`{"transaction":2,"status":"ok","data":{"board":"m5stack-stack-chan","sha256":"00ff","version":"2.4.0"}}`))
-	e.await(update1, has(`"installed_version":"2.2.4","latest_version":"2.4.0"`)) // at once, not at the next look
+	e.await(update1, has(`"installed_version":"2.2.4","latest_version":"2.4.0"`)) // at once, and not at the next reconciliation
 	s.set(func() {
 		if want := []string{"http://x/y.bin 00ff m5stack-stack-chan"}; !slices.Equal(s.fetched, want) {
 			t.Errorf("fetched %q", s.fetched)
@@ -208,8 +208,8 @@ func TestFetching(t *testing.T) {
 	}
 }
 
-// TestADownloadLeftInTheMiddle does not leave Home Assistant waiting for ever;
-// and what the catalogue has yet to learn of is not offered.
+// TestADownloadLeftInTheMiddle tests that a download that stops does not stay in progress forever, and that no update
+// is offered while the catalogue does not know the robot's new version.
 func TestADownloadLeftInTheMiddle(t *testing.T) {
 	var stores *stock
 	inBubble(t, func(h *harness, _ *script) { stores = stocked(h) }, func(t *testing.T, h *harness, s *script) {
@@ -242,7 +242,7 @@ func TestADownloadLeftInTheMiddle(t *testing.T) {
 	})
 }
 
-// TestFirmwareNeedsACatalogue: without one there is no entity; it comes with the first image, and goes with the last.
+// TestFirmwareNeedsACatalogue tests that the firmware entity exists only while the catalogue has images.
 func TestFirmwareNeedsACatalogue(t *testing.T) {
 	var stores *stock
 	inBubble(t, func(h *harness, _ *script) { stores = stocked(h); stores.runs = nil }, func(t *testing.T, h *harness, s *script) {

@@ -10,9 +10,9 @@ import (
 	"perch/must"
 )
 
-// TestDiscoveryIsAsItWas compares all that is announced of a robot with every tool and
-// sense, of the appliance and of an agent with testdata/discovery.json. A change of that file
-// changes entities in households. PERCH_GOLDEN=rewrite writes it.
+// TestDiscoveryIsAsItWas compares the announcements of the appliance, of an agent, and of a robot with every tool and
+// sense with testdata/discovery.json. A change of that file changes the entities of existing installations. With
+// PERCH_GOLDEN=rewrite, the test writes the file.
 func TestDiscoveryIsAsItWas(t *testing.T) {
 	const file = "testdata/discovery.json"
 	n, card := discoveryNames(), stackChan()

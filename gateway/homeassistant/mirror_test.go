@@ -16,15 +16,15 @@ import (
 	"perch/waittest"
 )
 
-// over returns a harness with a mirror on a broker.
+// over returns a harness whose options are for a broker.
 func over(b *mosquitto) *harness {
 	h := newHarness()
 	h.options.Broker, h.options.User, h.options.Password = b.url(), user, password
 	return h
 }
 
-// mirrored runs a mirror on a broker of its own until the test ends, or end is
-// called. The subscriber receives all that is published; the bridge is online.
+// mirrored runs a mirror on a new broker until the test ends or end is called. It returns once the bridge is online. The
+// subscriber receives everything that is published.
 func mirrored(t *testing.T, change func(*harness)) (b *mosquitto, h *harness, e *subscriber, end func()) {
 	t.Helper()
 	b = newMosquitto(t).start()
@@ -38,7 +38,7 @@ func mirrored(t *testing.T, change func(*harness)) (b *mosquitto, h *harness, e 
 
 func unchanged(*harness) {}
 
-// works has a mirror come online over a broker, do what it is asked, and go.
+// works tests that a mirror comes online over a broker, carries out a command, and goes offline.
 func works(t *testing.T, b *mosquitto, h *harness) {
 	t.Helper()
 	e := b.listen("perch/#")
@@ -50,7 +50,7 @@ func works(t *testing.T, b *mosquitto, h *harness) {
 	e.await("perch/bridge/status", equals("offline"))
 }
 
-// states are the values of agent_state, each as often as it came anew.
+// states returns the values of agent_state in the payloads, without immediate repetitions.
 func states(payloads []string) (all []string) {
 	for _, payload := range payloads {
 		var d struct {
@@ -63,7 +63,7 @@ func states(payloads []string) (all []string) {
 	return slices.Compact(all)
 }
 
-// talkOf is what a robot's talk publishes.
+// talkOf returns the events of one turn of a conversation with a robot.
 func talkOf() []event.Event {
 	return []event.Event{
 		event.ListeningStarted{Mode: "auto"}, event.Heard{Text: "what time is it"}, event.ThinkingStarted{Brain: "x"},
@@ -85,8 +85,8 @@ func TestOverTLS(t *testing.T) {
 	works(t, b, h)
 }
 
-// TestConnectionErrors: a broker that cannot be used is explained in a sentence that
-// holds no password.
+// TestConnectionErrors tests that the error for each broker that cannot be used explains the cause and contains no
+// password.
 func TestConnectionErrors(t *testing.T) {
 	b := newMosquitto(t).start()
 	closing := serve(t, func(c net.Conn) { c.Close() })
@@ -115,7 +115,7 @@ func TestConnectionErrors(t *testing.T) {
 	}
 }
 
-// TestLastWill: a process that is killed leaves word that it is gone.
+// TestLastWill tests that the broker publishes that the bridge is offline after the process was killed.
 func TestLastWill(t *testing.T) {
 	b := newMosquitto(t, "allow_anonymous true").start()
 	e := b.listen("perch/bridge/#")
@@ -141,7 +141,7 @@ func TestBrokerComesBack(t *testing.T) {
 			before.await("perch/a0b1c2d3e4f4/state", has(`"agent_state":"listening"`))
 			b.stop()
 			waittest.For(t, "gone", func() bool { return !m.Status().Connected })
-			// What happens meanwhile is not published late, but for what is retained and for notifications.
+			// Of the messages for these events, only retained ones and notifications are published later.
 			h.happens(chan1, "s1", event.Heard{Text: "x"}, event.ThinkingStarted{Brain: "x"})
 			h.happens("", "", event.Notification{ID: "n1", Text: "the wash is done", Urgency: "normal"})
 			b.start()
@@ -169,9 +169,8 @@ func TestOverWebsocket(t *testing.T) {
 	works(t, b, h)
 }
 
-// TestStoppedMosquitto: a broker that does not run any more holds up neither
-// the hub nor its end, and gets the present states once it runs again. How long either
-// takes is TestStoppedBroker's and TestTheGoodbyeOfAStoppedBroker's.
+// TestStoppedMosquitto tests that a stopped broker blocks neither the hub nor its end, and gets the present states when it
+// runs again. TestStoppedBroker and TestTheGoodbyeOfAStoppedBroker test how long this takes.
 func TestStoppedMosquitto(t *testing.T) {
 	b := newMosquittoAlone(t).start()
 	h := over(b)
@@ -180,7 +179,7 @@ func TestStoppedMosquitto(t *testing.T) {
 	_, end := h.run(t)
 	e.await("perch/a0b1c2d3e4f4/state", has(`"connected":true`))
 	_ = b.process.Process.Signal(syscall.SIGSTOP)
-	for range 20_000 { // more than the network holds
+	for range 20_000 { // more than the network buffers hold
 		h.happens(chan1, "s1", event.Heard{}, event.SpeakingStarted{}, event.Said{Text: strings.Repeat("x", 500)})
 	}
 	h.happens(chan1, "s1", event.TurnEnded{End: event.EndSleep}, event.Emotion{Name: "happy"})

@@ -10,8 +10,8 @@ import (
 	"perch/voice"
 )
 
-// TestARobotIsRenamed: by its text entity; the device is called so, and every
-// field and topic that names a robot takes the name.
+// TestARobotIsRenamed tests that the text entity "name" renames the robot and its device, and that fields and topics that
+// name a robot accept the new name.
 func TestARobotIsRenamed(t *testing.T) {
 	const set = "perch/a0b1c2d3e4f4/name/set"
 	b, h, e, _ := mirrored(t, func(h *harness) { h.meet(chan2) })
@@ -43,9 +43,9 @@ func TestARobotIsRenamed(t *testing.T) {
 	e.await(state1, has(`"name":null`))
 }
 
-// TestAListOfVoicesIsASelect: the voice is a select as soon as the engine has listed its voices, with their titles, and
-// a text again once it lists none. The old entity is removed by its platform alone. A list that is not known yet
-// changes nothing.
+// TestAListOfVoicesIsASelect tests that the voice is a select with the titles of the voices once the synthesizer has
+// listed its voices, and a text once it lists none. The old entity is removed by its platform. A list that is not known
+// yet does not change the kind of the entity.
 func TestAListOfVoicesIsASelect(t *testing.T) {
 	var mu sync.Mutex
 	var list []voice.Named
@@ -75,17 +75,17 @@ func TestAListOfVoicesIsASelect(t *testing.T) {
 	e.await(state1, has(`"voice":"3"`))
 	b.publish(set, "default")
 	e.await(state1, has(`"voice":null`))
-	b.publish(set, "en-us") // by a command: it is none of this engine
+	b.publish(set, "en-us") // a voice that the synthesizer does not list
 	e.await(config1, has(`"options":["default","af_heart","ずんだもん（ノーマル）","en-us"]`))
-	list2(false) // after a restart, before the engine has been asked
+	list2(false) // after a restart, before the synthesizer has listed its voices
 	e.await(config1, has(`"options":["default","en-us"]`))
 	list2(true)
 	e.await(config1, has(`"voice":{"platform":"select"}`))
 	e.await(config1, has(`"voice":{"command_topic":"`+set+`"`, `"min":0`))
 }
 
-// TestARobotsSettingsAreEntities: brain and language are selects, and the voice a text; what is chosen is the
-// registry's, and default is the household's again.
+// TestARobotsSettingsAreEntities tests that brain and language are selects and that the voice is a text. The registry
+// stores a choice, and "default" removes it.
 func TestARobotsSettingsAreEntities(t *testing.T) {
 	b, h, e, _ := mirrored(t, unchanged)
 	e.await(config1, has(`"options":["default","openai","reflex"]`, `"options":["default","en","de",`,
@@ -98,7 +98,7 @@ func TestARobotsSettingsAreEntities(t *testing.T) {
 	if got := h.registry.Settings(chan1); got.Brain != "reflex" || got.Language != "de" || got.Voice != "af_heart" {
 		t.Errorf("the registry has %+v", got)
 	}
-	must.Value(h.registry.Configure(chan1, device.Change{Language: new("de-AT")}))(t) // by a command
+	must.Value(h.registry.Configure(chan1, device.Change{Language: new("de-AT")}))(t) // as the command line does
 	e.await(config1, has(`"zh-Hans","es","fr","de-AT"]`))
 	e.forget()
 	for thing, value := range map[string]string{"brain": "default", "language": "default", "voice": ""} {

@@ -17,13 +17,13 @@ import (
 	"perch/store/storetest"
 )
 
-// comes has a stranger check in, as ota publishes it.
+// comes makes a stranger check in, and publishes the event that package ota publishes for a check-in.
 func (h *harness) comes(id device.ID) {
 	h.pass(id)
 	h.happens(id, "", event.RobotSeen{New: true, Address: "192.168.1.66", Board: "m5stack\x1b[2J"})
 }
 
-// info is bridge/info now.
+// info returns the latest document on bridge/info.
 func (s *script) info(t *testing.T) (i state.BridgeInfo) {
 	t.Helper()
 	all := s.on("perch/bridge/info")
@@ -31,7 +31,7 @@ func (s *script) info(t *testing.T) (i state.BridgeInfo) {
 	return i
 }
 
-// about are the topics that have a text in them, such as a robot's id.
+// about returns the topics that contain a text, such as a robot's ID, and have a message that is not empty.
 func (s *script) about(text string) (topics []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,8 +43,8 @@ func (s *script) about(text string) (topics []string) {
 	return topics
 }
 
-// TestStrangersAreANumber: invented robots give Home Assistant no devices, and no
-// more events than a person would read.
+// TestStrangersAreANumber tests that many invented robots get no devices, and that the number of events about them is
+// bounded.
 func TestStrangersAreANumber(t *testing.T) {
 	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		const many = 900
@@ -60,7 +60,7 @@ func TestStrangersAreANumber(t *testing.T) {
 		if topics := s.about("0200000"); len(topics) > 0 {
 			t.Errorf("strangers have the topics %q", topics)
 		}
-		if i := s.info(t); i.Strangers != 200 || i.Robots != 0 { // no more are known
+		if i := s.info(t); i.Strangers != 200 || i.Robots != 0 { // the registry knows no more
 			t.Errorf("%+v", i)
 		}
 		if n := len(s.on("perch/bridge/info")) - before; n > 15 {
@@ -80,7 +80,8 @@ func TestStrangersAreANumber(t *testing.T) {
 	})
 }
 
-// TestAStrangerIsPublishedOnce, however often it checks in, and that it waits.
+// TestAStrangerIsPublishedOnce tests that one event is published for a stranger that checks in several times, and that
+// the event tells whether the stranger waits to be adopted.
 func TestAStrangerIsPublishedOnce(t *testing.T) {
 	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		h.pass(stranger)
@@ -94,7 +95,7 @@ func TestAStrangerIsPublishedOnce(t *testing.T) {
 	})
 }
 
-// TestAStrangerIsAdoptedAndForgotten: it is a device at once, and at once none.
+// TestAStrangerIsAdoptedAndForgotten tests that the device is announced and removed at once.
 func TestAStrangerIsAdoptedAndForgotten(t *testing.T) {
 	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
 		h.comes(stranger)
@@ -151,8 +152,8 @@ func TestAStrangerIsAdoptedAndForgotten(t *testing.T) {
 	})
 }
 
-// TestTheButtonAdoptsNewRobots: those that have just come, and those that come soon after; none
-// that has to show a code, none of long ago, and none of many.
+// TestTheButtonAdoptsNewRobots tests that the button adopts robots that checked in shortly before or after. It does not
+// adopt a robot that has to show a code or that came long ago, and adopts none if many have come.
 func TestTheButtonAdoptsNewRobots(t *testing.T) {
 	press := func(s *script) string {
 		s.take(incoming{Topic: "perch/bridge/request/adopt", Payload: []byte(`{"new": true}`)})
@@ -193,9 +194,8 @@ func TestTheButtonAdoptsNewRobots(t *testing.T) {
 	})
 }
 
-// TestCommandsAreConfirmedOnceTheyAreKept: what lasts when it is done or kept,
-// what is of this moment at once, and what cannot be done or kept when that is
-// published.
+// TestCommandsAreConfirmedOnceTheyAreKept tests when a command is confirmed to the broker: a command that makes no sense
+// later at once, other commands when they are carried out, stored or refused.
 func TestCommandsAreConfirmedOnceTheyAreKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		open, full, slow bool
@@ -253,8 +253,8 @@ func TestCommandsAreConfirmedOnceTheyAreKept(t *testing.T) {
 	}
 }
 
-// TestAWaitingCommandIsStoredUntilItIsDone: one that was confirmed and waited for its robot
-// is not lost if the power goes while the robot carries it out, or while Perch ends.
+// TestAWaitingCommandIsStoredUntilItIsDone tests that a stored command is not lost if the power fails or Perch ends while
+// the robot carries out the command.
 func TestAWaitingCommandIsStoredUntilItIsDone(t *testing.T) {
 	for name, answers := range map[string]bool{"the robot answers": true, "the power goes": false} {
 		t.Run(name, func(t *testing.T) {
