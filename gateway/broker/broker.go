@@ -1,5 +1,6 @@
-// Package broker is an MQTT broker for homes without one. The broker runs in a child process, because its library panics
-// on some packets. Process starts the child process, which calls RunProcess.
+// Package broker is the embedded MQTT broker, for owners without another broker. The broker runs in a child process,
+// because its library panics on some packets. Package homeassistant uses Process to start the child process, which calls
+// RunProcess.
 //
 // The broker stores nothing on disk. If a client publishes a command for Perch with QoS 1, the broker confirms the command to
 // the client only after Perch has confirmed it to the broker.
@@ -27,19 +28,19 @@ import (
 	"perch/limit"
 )
 
-// Limits of the broker. It is for a single home.
+// Limits of the broker, which serves a single home.
 const (
 	maxClients         = 100
 	maxConnsPerPeer    = 60   // connections from one address, which may run many programs
 	maxPendingMessages = 2048 // messages that wait for a client
 	loginTimeout       = 10 * time.Second
 	sessionExpiry      = 3600                   // how long the session of a disconnected client is stored, in seconds
-	goodbyeTimeout     = time.Second            // for clients to read the last packet when the broker ends
-	acceptRetryPause   = 100 * time.Millisecond // after a connection could not be accepted
+	goodbyeTimeout     = time.Second            // how long clients may take to read the last packet when the broker ends
+	acceptRetryPause   = 100 * time.Millisecond // pause after a connection could not be accepted
 
-	// refusalDelay is the delay before the response to a refused login. It is multiplied by the number of logins from
-	// the same address that are waiting. No address is locked out, because a machine may run one program with the right
-	// password, such as Home Assistant, and another program with a wrong password.
+	// refusalDelay is the delay before the response to a refused login. The delay is multiplied by the number of waiting
+	// logins from the same address, and is at most loginTimeout. No address is locked out, because a machine may run one
+	// program with the right password, such as Home Assistant, and another program with a wrong password.
 	refusalDelay = time.Second
 )
 
@@ -47,7 +48,7 @@ const (
 type Options struct {
 	User         string       `json:"user"` // user of all clients, which may read and write all topics
 	Password     string       `json:"password"`
-	Base         string       `json:"base"`          // first level of Perch's topics
+	Base         string       `json:"base"`          // beginning of Perch's topics, such as "perch"
 	ClientPrefix string       `json:"client_prefix"` // prefix of the client IDs of Perch's connections
 	Log          *slog.Logger `json:"-"`
 }
@@ -144,8 +145,8 @@ func (*authentication) Provides(b byte) bool {
 	return b == mochi.OnConnectAuthenticate || b == mochi.OnACLCheck || b == mochi.OnPacketEncode
 }
 
-// OnPacketEncode makes the library write no DISCONNECT packet to a client of MQTT 3.1.1, where only clients may send that
-// packet: Home Assistant's client would log an error at each end of the broker.
+// OnPacketEncode makes the library write no DISCONNECT packet to a client of MQTT 3.1.1. In that version only clients may
+// send this packet, and Home Assistant's client would log an error whenever the broker ends.
 func (*authentication) OnPacketEncode(c *mochi.Client, pk packets.Packet) packets.Packet {
 	if pk.FixedHeader.Type == packets.Disconnect && c.Properties.ProtocolVersion < 5 {
 		pk.FixedHeader.Type = packets.Reserved // a packet of this type is not written
@@ -203,7 +204,7 @@ type limitedListener struct {
 	unread sync.WaitGroup // counts the connections that the server has not read from yet
 }
 
-// Accept waits for the next connection within the limits. It closes the other connections.
+// Accept waits for the next connection within the limits. It closes connections that exceed the limits.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -224,7 +225,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// admit registers a connection. It returns nil if there are too many.
+// admit registers a connection. It returns nil if there are too many connections, or after close.
 func (l *limitedListener) admit(conn net.Conn) *limitedConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -241,7 +242,7 @@ func (l *limitedListener) admit(conn net.Conn) *limitedConn {
 	return c
 }
 
-// close stops accepting connections, and waits until the server has started to read from all of them.
+// close stops accepting connections, and waits until the server has started to read from every accepted connection.
 func (l *limitedListener) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -286,8 +287,8 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// brokerLog is a slog.Handler that logs the warnings of the library at debug level. It drops most attributes, because they
-// may contain packets with passwords.
+// brokerLog is a slog.Handler that logs the warnings and errors of the library at debug level. It drops most attributes,
+// because they may contain packets with passwords.
 type brokerLog struct{ log *slog.Logger }
 
 // Enabled implements slog.Handler.

@@ -20,7 +20,7 @@ import (
 
 const password = "the-brokers-own"
 
-// started is a broker that serves until the test ends.
+// started returns a broker that serves until the test ends.
 func started(t testing.TB) *broker {
 	t.Helper()
 	b := listening(t)
@@ -28,7 +28,7 @@ func started(t testing.TB) *broker {
 	return b
 }
 
-// listening is a broker that serves until it is closed.
+// listening returns a broker that serves until it is closed.
 func listening(t testing.TB) *broker {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -45,7 +45,7 @@ func serving(t testing.TB, l net.Listener) *broker {
 
 func (b *broker) address() string { return b.listener.Addr().String() }
 
-// pipes is a listener in virtual time, where there is no network.
+// pipes is a listener of in-memory connections, for tests in a synctest bubble.
 type pipes struct {
 	calls chan net.Conn
 	once  sync.Once
@@ -68,9 +68,8 @@ func (l *pipes) Accept() (net.Conn, error) {
 func (l *pipes) Close() error   { l.once.Do(func() { close(l.calls) }); return nil }
 func (l *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestWrongPasswordsAreDelayed: each answer to a wrong one is waited for, the
-// longer the more are tried at once; a client that knows it waits for none of them, not
-// even on the same machine.
+// TestWrongPasswordsAreDelayed tests that the refusal of a wrong password is delayed, longer if more are tried at the same
+// time, and that a client with the right password is not delayed, even if it has the same address.
 func TestWrongPasswordsAreDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &pipes{calls: make(chan net.Conn)}
@@ -105,12 +104,13 @@ func TestWrongPasswordsAreDelayed(t *testing.T) {
 	})
 }
 
-// TestWrongPasswordsAreLogged: the process of the broker reports each to its parent, which logs ten at once.
+// TestWrongPasswordsAreLogged tests that the child process reports each wrong password, and that the parent process logs
+// at most ten at once.
 func TestWrongPasswordsAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged bytes.Buffer
 		parent := newChildLog(slog.New(slog.NewTextHandler(&logged, nil)))
-		parent.read = maxOutput // strangers cannot silence the warning by other output
+		parent.read = maxOutput // earlier output must not suppress the warning
 		over := make(chan struct{})
 		close(over)
 		a := &authentication{log: slog.New(slog.NewTextHandler(parent, &slog.HandlerOptions{ReplaceAttr: withoutTime})),
@@ -124,7 +124,8 @@ func TestWrongPasswordsAreLogged(t *testing.T) {
 	})
 }
 
-// TestConnectionsOfOneAddressAreBounded, also with connections that say nothing.
+// TestConnectionsOfOneAddressAreBounded tests that at most maxConnsPerPeer connections from one address are open, even if
+// they are silent, and that a client with another address can log in.
 func TestConnectionsOfOneAddressAreBounded(t *testing.T) {
 	b := started(t)
 	for range 2 * maxConns {
@@ -150,8 +151,8 @@ func TestConnectionsOfOneAddressAreBounded(t *testing.T) {
 	}
 }
 
-// TestGoodbyeOfTheBroker: MQTT 5 lets a server say why it closes a connection. In MQTT 3.1.1 it must not: Home Assistant's
-// client reports such a packet as an error.
+// TestGoodbyeOfTheBroker tests that the broker sends DISCONNECT when it ends to clients of MQTT 5, and not to clients of
+// MQTT 3.1.1, where Home Assistant's client reports the packet as an error.
 func TestGoodbyeOfTheBroker(t *testing.T) {
 	for version, want := range map[byte]byte{4: 0, 5: 0xE0} {
 		b := listening(t)

@@ -15,22 +15,22 @@ import (
 	"perch/must"
 )
 
-// client is one that speaks MQTT as the bytes have it.
+// client is an MQTT client that sends and receives packets as bytes.
 type client struct {
 	net.Conn
 	in *bufio.Reader
 }
 
-// text is a string of MQTT's.
+// text encodes an MQTT string.
 func text(s string) []byte { return append(binary.BigEndian.AppendUint16(nil, uint16(len(s))), s...) }
 
-// packet is one of MQTT's.
+// packet returns an MQTT packet. kind is its first byte.
 func packet(kind byte, body ...[]byte) []byte {
 	all := slices.Concat(body...)
 	return append(binary.AppendUvarint([]byte{kind}, uint64(len(all))), all...)
 }
 
-// login is a client that was welcomed, of MQTT 3.1.1 or 5.
+// login connects a client and logs in. version is 4 for MQTT 3.1.1, or 5.
 func login(address string, version byte, id string) (*client, error) {
 	network := "tcp"
 	if strings.Contains(address, "/") {
@@ -43,7 +43,7 @@ func login(address string, version byte, id string) (*client, error) {
 	return loginOn(conn, version, id, password)
 }
 
-// loginOn logs in over a connection, which it closes where that is refused.
+// loginOn logs in over a connection. It closes the connection if the login is refused.
 func loginOn(conn net.Conn, version byte, id, password string) (*client, error) {
 	c := &client{conn, bufio.NewReader(conn)}
 	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
@@ -67,7 +67,7 @@ func loginOn(conn net.Conn, version byte, id, password string) (*client, error) 
 	return c, nil
 }
 
-// next is the next packet that comes.
+// next waits for the next packet and returns its first byte and its body.
 func (c *client) next() (kind byte, body []byte, err error) {
 	if kind, err = c.in.ReadByte(); err != nil {
 		return 0, nil, err
@@ -87,7 +87,7 @@ func (c *client) send(t testing.TB, kind byte, body ...[]byte) {
 	must.Value(c.Write(packet(kind, body...)))(t)
 }
 
-// got wants a packet of a kind next, and returns its body.
+// got waits for the next packet, which must begin with kind, and returns its body.
 func (c *client) got(t testing.TB, kind byte) []byte {
 	t.Helper()
 	is, body, err := c.next()
@@ -97,21 +97,21 @@ func (c *client) got(t testing.TB, kind byte) []byte {
 	return body
 }
 
-// ping waits until the broker has handled all that was sent.
+// ping waits until the broker has handled all packets that the client has sent.
 func (c *client) ping(t testing.TB) {
 	t.Helper()
 	c.send(t, 0xc0)
 	c.got(t, 0xd0)
 }
 
-// subscribe subscribes to a topic; properties are those of MQTT 5.
+// subscribe subscribes to a topic. properties are the encoded properties of MQTT 5, or nil for MQTT 3.1.1.
 func (c *client) subscribe(t testing.TB, properties []byte, topic string, qos byte) {
 	t.Helper()
 	c.send(t, 0x82, []byte{0, 1}, properties, text(topic), []byte{qos})
 	c.got(t, 0x90)
 }
 
-// connect logs in a client that is connected until the test ends.
+// connect returns a client that is logged in until the test ends.
 func connect(t testing.TB, b *broker, version byte, id string) *client {
 	t.Helper()
 	c := must.Value(login(b.address(), version, id))(t)
@@ -119,10 +119,10 @@ func connect(t testing.TB, b *broker, version byte, id string) *client {
 	return c
 }
 
-// perchClient is Perch's own client id.
+// perchClient is the client ID of Perch.
 const perchClient = "perch-0a1b2c3d"
 
-// asPerch is a client that takes commands, and does not confirm them yet.
+// asPerch returns a client with the ID of Perch that receives commands. It confirms none before confirms is called.
 func asPerch(t testing.TB, address string) *client {
 	t.Helper()
 	c, err := login(address, 4, perchClient)
@@ -131,7 +131,7 @@ func asPerch(t testing.TB, address string) *client {
 	return c
 }
 
-// confirms confirms whatever comes, until the test ends.
+// confirms starts a goroutine that confirms all messages until the test ends.
 func (c *client) confirms(t testing.TB) {
 	_ = c.SetDeadline(time.Time{})
 	var reading sync.WaitGroup
@@ -139,7 +139,7 @@ func (c *client) confirms(t testing.TB) {
 	t.Cleanup(func() { c.Close(); reading.Wait() })
 }
 
-// confirmAll confirms whatever comes, until the connection ends.
+// confirmAll confirms all messages with QoS 1 until the connection ends.
 func (c *client) confirmAll() {
 	for {
 		kind, body, err := c.next()

@@ -16,7 +16,7 @@ const (
 	maxPendingCommands = 256
 	perchTimeout       = 10 * time.Second      // how long a command waits for Perch to connect before its publisher is disconnected
 	confirmTimeout     = 30 * time.Second      // how long a command waits for Perch's confirmation before its publisher is disconnected
-	pollInterval       = 50 * time.Millisecond // between two checks whether Perch is connected
+	pollInterval       = 50 * time.Millisecond // time between two checks whether Perch is connected
 )
 
 // ownClient is the client ID of the broker's own client, which forwards commands.
@@ -32,12 +32,12 @@ var (
 type confirmations struct {
 	mochi.HookBase
 	server  *mochi.Server
-	base    string          // first level of Perch's topics
+	base    string          // beginning of Perch's topics
 	prefix  string          // prefix of the client IDs of Perch's connections
 	self    *mochi.Client   // the client that forwards commands
 	over    <-chan struct{} // closed when the broker ends
 	pending chan struct{}   // holds a value for each command that waits to be confirmed
-	waits   sync.WaitGroup  // the goroutines that run confirm
+	waits   sync.WaitGroup  // counts the goroutines that run confirm
 
 	forwarding sync.Mutex // held while a command is being forwarded; locked before mu
 	mu         sync.Mutex
@@ -64,7 +64,7 @@ func (*confirmations) Provides(b byte) bool {
 	return b == mochi.OnPublish || b == mochi.OnQosPublish || b == mochi.OnPacketRead
 }
 
-// isCommand reports whether a topic is for commands to Perch.
+// isCommand reports whether a topic is for commands to Perch or for the request notify.
 func (g *confirmations) isCommand(topic string) bool {
 	rest, isPerch := strings.CutPrefix(topic, g.base+"/")
 	return isPerch && (rest == "bridge/request/notify" || strings.HasSuffix(rest, "/set") && strings.Count(rest, "/") == 2)

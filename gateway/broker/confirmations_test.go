@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCommandIsConfirmedAfterPerch: its publisher gets the confirmation when
-// Perch sends one, and not before; of other messages at once, as ever.
+// TestCommandIsConfirmedAfterPerch tests that a command is confirmed to its publisher only after Perch has confirmed the
+// command, and that other messages are confirmed at once.
 func TestCommandIsConfirmedAfterPerch(t *testing.T) {
 	b := started(t)
 	perch := asPerch(t, b.address())
@@ -38,8 +38,8 @@ func TestCommandIsConfirmedAfterPerch(t *testing.T) {
 	}
 }
 
-// TestCommandWithoutPerchIsNotConfirmed: its publisher is disconnected
-// with the broker, and has to publish it anew.
+// TestCommandWithoutPerchIsNotConfirmed tests that a command that Perch has not confirmed is still unconfirmed when the
+// broker ends, so that its publisher has to publish it again.
 func TestCommandWithoutPerchIsNotConfirmed(t *testing.T) {
 	b := listening(t)
 	perch := asPerch(t, b.address())
@@ -47,7 +47,7 @@ func TestCommandWithoutPerchIsNotConfirmed(t *testing.T) {
 	publisher.send(t, 0x32, text("perch/a0b1c2d3e4f4/say/set"), []byte{0, 7}, []byte("hello"))
 	perch.got(t, 0x32)
 	perch.Close()
-	publisher.ping(t) // it lives, and nothing was confirmed
+	publisher.ping(t) // still connected, and nothing was confirmed
 	b.close()
 	for {
 		kind, body, err := publisher.next()
@@ -60,9 +60,8 @@ func TestCommandWithoutPerchIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// TestOnlyPerchConfirms: a program that reads everything, and is named
-// much like Perch, confirms what it was given, and for that no client is told that
-// Perch has it.
+// TestOnlyPerchConfirms tests that the confirmation by another subscriber, whose client ID is similar to Perch's, does not
+// confirm a command to its publisher.
 func TestOnlyPerchConfirms(t *testing.T) {
 	b := started(t)
 	perch := asPerch(t, b.address())
@@ -72,7 +71,7 @@ func TestOnlyPerchConfirms(t *testing.T) {
 	publisher.send(t, 0x32, text("perch/a0b1c2d3e4f4/say/set"), []byte{0, 7}, []byte("hello"))
 	taken := dashboard.got(t, 0x32)
 	dashboard.send(t, 0x40, taken[28:30])
-	dashboard.ping(t) // its confirmation has been taken
+	dashboard.ping(t) // the broker has received the confirmation
 	publisher.ping(t) // and nothing was confirmed before this
 	given := perch.got(t, 0x32)
 	perch.send(t, 0x40, given[28:30])
@@ -81,8 +80,8 @@ func TestOnlyPerchConfirms(t *testing.T) {
 	}
 }
 
-// TestPublishingConfirmsNothing: it numbers that by itself, and has published with the
-// number of a command that it was given.
+// TestPublishingConfirmsNothing tests that a message that Perch publishes does not confirm a command, although its packet
+// ID is the packet ID of the command.
 func TestPublishingConfirmsNothing(t *testing.T) {
 	b := started(t)
 	perch := asPerch(t, b.address())
@@ -93,7 +92,7 @@ func TestPublishingConfirmsNothing(t *testing.T) {
 	if got := perch.got(t, 0x40); !bytes.Equal(got, given[28:30]) {
 		t.Errorf("what it has published is confirmed as %x", got)
 	}
-	perch.ping(t) // all of that was dealt with
+	perch.ping(t) // the broker has handled all packets
 	b.confirmations.mu.Lock()
 	if n := len(b.confirmations.waiting); n != 1 {
 		t.Errorf("%d commands wait to be confirmed", n)
@@ -105,8 +104,7 @@ func TestPublishingConfirmsNothing(t *testing.T) {
 	}
 }
 
-// TestCommandsKeepTheirOrder from one publisher, and reach everybody who
-// subscribes.
+// TestCommandsKeepTheirOrder tests that the commands of one publisher stay in order and reach all subscribers.
 func TestCommandsKeepTheirOrder(t *testing.T) {
 	b := started(t)
 	perch := asPerch(t, b.address())
@@ -131,7 +129,7 @@ func TestCommandsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// TestCommandsAreKnown by their topics.
+// TestCommandsAreKnown tests which topics are topics of commands.
 func TestCommandsAreKnown(t *testing.T) {
 	g := &confirmations{base: "a/b"}
 	for topic, is := range map[string]bool{

@@ -39,9 +39,9 @@ func (*packing) ID() string { return "packing" }
 // Provides reports whether the hook handles an event.
 func (*packing) Provides(b byte) bool { return b == mochi.OnPublish || b == mochi.OnPacketEncode }
 
-// OnPublish compresses a large retained payload that Perch has published, and copies the topic, because the topic refers to the
-// memory of the whole packet, which would otherwise not be freed. It prepends plainHeader to another payload that begins with
-// header.
+// OnPublish compresses a large retained payload that Perch has published. It also copies the topic, which refers to the
+// memory of the whole packet, so that this memory can be freed. OnPublish prepends plainHeader to any other payload that
+// begins with header.
 func (k *packing) OnPublish(c *mochi.Client, pk packets.Packet) (packets.Packet, error) {
 	switch {
 	case pk.FixedHeader.Retain && len(pk.Payload) >= minPacked && strings.HasPrefix(c.ID, k.prefix):

@@ -11,7 +11,7 @@ import (
 	"perch/must"
 )
 
-// reading is a client of MQTT 3.1.1 or 5 that is sent what is published below home.
+// reading returns a client that subscribes to the topics below "home". version is 4 for MQTT 3.1.1, or 5.
 func reading(t *testing.T, b *broker, id string, version byte) *client {
 	t.Helper()
 	c := connect(t, b, version, id)
@@ -23,13 +23,13 @@ func reading(t *testing.T, b *broker, id string, version byte) *client {
 	return c
 }
 
-// TestRetainedPayloadsAreRestored, whatever it begins with, to who is there and to who
-// comes later; a large one takes little memory.
+// TestRetainedPayloadsAreRestored tests that present and later subscribers get each payload unchanged, whatever it begins
+// with, and that a large payload is stored compressed.
 func TestRetainedPayloadsAreRestored(t *testing.T) {
 	b := started(t)
 	publisher := connect(t, b, 4, perchClient+".publisher")
 	there := reading(t, b, "there", 4)
-	there.ping(t) // the broker looks for retained messages after its SUBACK
+	there.ping(t) // the broker sends retained messages after its SUBACK
 	large := strings.Repeat(`{"platform":"sensor","state_topic":"perch/a0b1c2d3e4f5/state"},`, 200)
 	for payload, kept := range map[string]bool{
 		large: true, "small": true, large + "!": false, header: true, header + "small": false, header + large: true,
@@ -49,7 +49,7 @@ func TestRetainedPayloadsAreRestored(t *testing.T) {
 		if p, _ := b.server.Topics.Retained.Get("home/x"); len(p.Payload) > len(payload)/10+len(header)+40 {
 			t.Errorf("%d bytes are kept in %d", len(payload), len(p.Payload))
 		}
-		for version, properties := range map[byte]int{4: 0, 5: 6} { // one, of the time that is left
+		for version, properties := range map[byte]int{4: 0, 5: 6} { // length of the properties: in MQTT 5, the message expiry interval
 			later := reading(t, b, "later", version)
 			if got := later.got(t, 0x31); !bytes.HasSuffix(got, []byte(payload)) || len(got) != 2+len("home/x"+payload)+properties {
 				t.Errorf("%.20q... is sent later as %.40q...", payload, got)
@@ -59,13 +59,13 @@ func TestRetainedPayloadsAreRestored(t *testing.T) {
 	}
 }
 
-// TestOtherClientsAreNotCompressed, so that the bound of the broker's memory bounds what each
-// subscriber gets of it.
+// TestOtherClientsAreNotCompressed tests that messages of clients other than Perch are stored as they are, so that no
+// subscriber gets more bytes than the broker stores.
 func TestOtherClientsAreNotCompressed(t *testing.T) {
 	b := started(t)
 	hoarder := connect(t, b, 4, "hoarder")
 	there := reading(t, b, "there", 4)
-	there.ping(t) // the broker looks for retained messages after its SUBACK
+	there.ping(t) // the broker sends retained messages after its SUBACK
 	for _, head := range []string{"", header, compressedHeader, plainHeader, string((&packing{}).pack(make([]byte, 1<<20)))} {
 		large := head + strings.Repeat("x", 100<<10)
 		hoarder.send(t, 0x31, text("home/x"), []byte(large))
@@ -78,12 +78,12 @@ func TestOtherClientsAreNotCompressed(t *testing.T) {
 	}
 }
 
-// TestLastWillIsBounded beyond a packet, whatever it was made of.
+// TestLastWillIsBounded tests that a last will that looks like a compressed payload is sent with at most limit.List bytes.
 func TestLastWillIsBounded(t *testing.T) {
 	b := started(t)
 	there := reading(t, b, "there", 4)
-	there.ping(t)                                   // the broker looks for retained messages after its SUBACK
-	bomb := (&packing{}).pack(make([]byte, 32<<20)) // takes seconds, which a login has not
+	there.ping(t)                                   // the broker sends retained messages after its SUBACK
+	bomb := (&packing{}).pack(make([]byte, 32<<20)) // takes seconds, so it is made before the login
 	will := append([]byte{byte(len(bomb) >> 8), byte(len(bomb))}, bomb...)
 	conn, err := net.Dial("tcp", b.address())
 	must.Succeed(t, err)

@@ -22,10 +22,10 @@ var errPacket = errors.New("a packet that cannot be decoded")
 type reader struct {
 	in      *bufio.Reader // nil until the first read
 	version byte          // version of the protocol, from the client's first packet
-	whole   bytes.Buffer  // the bytes of the present packet that have yet to be returned
+	whole   bytes.Buffer  // the bytes of the present packet that were not returned yet
 }
 
-// read reads into p from a connection, which must be the same in all calls.
+// read reads into p from the connection from, which must be the same in all calls.
 func (r *reader) read(from io.Reader, p []byte) (int, error) {
 	if r.in == nil {
 		r.in = bufio.NewReaderSize(from, 1<<10)
@@ -38,7 +38,8 @@ func (r *reader) read(from io.Reader, p []byte) (int, error) {
 	return r.whole.Read(p)
 }
 
-// next reads the next packet into whole.
+// next reads the next packet into whole. It returns an error for a packet that is longer than limit.List bytes or cannot
+// be decoded.
 func (r *reader) next() error {
 	if r.whole.Reset(); r.whole.Cap() > maxIdleBuffer {
 		r.whole = bytes.Buffer{}
@@ -79,9 +80,9 @@ func (r *reader) next() error {
 	return nil
 }
 
-// checkPacket returns an error if the library cannot decode a packet, also if the library panics. The error ends only this
-// connection and not the broker; going on after a panic is safe, because decoding uses no shared state. checkPacket also
-// returns the version of the protocol, which the first packet of a client sets.
+// checkPacket returns an error if the library cannot decode a packet or panics. So such a packet ends only its connection
+// and not the broker. Recovering from the panic is safe, because decoding uses no shared state. checkPacket also returns
+// the version of the protocol, which the first packet of a client sets.
 func checkPacket(version, first byte, body []byte) (_ byte, err error) {
 	defer func() {
 		if recover() != nil {
@@ -101,7 +102,7 @@ func checkPacket(version, first byte, body []byte) (_ byte, err error) {
 		packets.Subscribe: (*packets.Packet).SubscribeDecode, packets.Unsubscribe: (*packets.Packet).UnsubscribeDecode,
 		packets.Disconnect: (*packets.Packet).DisconnectDecode, packets.Pingreq: (*packets.Packet).PingreqDecode,
 	}[pk.FixedHeader.Type]
-	if !known { // the other types are not sent by clients, except AUTH, which this broker does not support
+	if !known { // clients do not send the other types, except AUTH, which this broker does not support
 		return version, fmt.Errorf("%w: type %d", errPacket, pk.FixedHeader.Type)
 	}
 	if err := decode(&pk, body); err != nil {

@@ -15,11 +15,10 @@ import (
 	"perch/must"
 )
 
-// eightBytes is a SUBSCRIBE of MQTT 5 that ends where its options were to come.
-// The library panics on it.
+// eightBytes is a SUBSCRIBE packet of MQTT 5 that ends before its subscription options. The library panics on this packet.
 var eightBytes = []byte{0x82, 0x06, 0x00, 0x01, 0x00, 0x00, 0x01, 0x61}
 
-// TestPacketsThatCannotBeDecoded cost the connection they come by.
+// TestPacketsThatCannotBeDecoded tests that a packet that cannot be decoded ends its connection and no other.
 func TestPacketsThatCannotBeDecoded(t *testing.T) {
 	b := started(t)
 	for name, sent := range map[string][]byte{
@@ -31,7 +30,7 @@ func TestPacketsThatCannotBeDecoded(t *testing.T) {
 			if _, err := c.Write(sent); err != nil {
 				t.Fatal(err)
 			}
-			if version == 5 || name != "the eight bytes" { // which mean less in 3.1.1, and are wrong too
+			if version == 5 || name != "the eight bytes" { // in MQTT 3.1.1 these bytes have another meaning
 				if _, err := io.Copy(io.Discard, c.in); err != nil && !errors.Is(err, io.EOF) && !isReset(err) {
 					t.Errorf("%s: still inside: %v", name, err)
 				}
@@ -47,7 +46,7 @@ func isReset(err error) bool {
 	return !errors.As(err, &late) || !late.Timeout()
 }
 
-// TestPacketsAreReturnedWhole however they come.
+// TestPacketsAreReturnedWhole tests that packets are returned unchanged, however their bytes arrive.
 func TestPacketsAreReturnedWhole(t *testing.T) {
 	connect := packet(0x10, text("MQTT"), []byte{5, 2, 0, 60, 0}, text("a"))
 	message := packet(0x30, text("topic"), []byte{0}, bytes.Repeat([]byte("x"), 3*maxIdleBuffer))
@@ -65,8 +64,7 @@ type readerOf func(p []byte) (int, error)
 
 func (f readerOf) Read(p []byte) (int, error) { return f(p) }
 
-// FuzzAfterLogin: whatever a client sends that has been let in, the broker goes
-// on for the others.
+// FuzzAfterLogin tests that the broker still serves other clients after a client that is logged in has sent any bytes.
 func FuzzAfterLogin(f *testing.F) {
 	f.Add(true, eightBytes)
 	f.Add(false, eightBytes)
@@ -76,7 +74,7 @@ func FuzzAfterLogin(f *testing.F) {
 	f.Add(true, bytes.Join([][]byte{packet(0x30, text("a"), []byte{3, 0x23, 0, 1}), packet(0xa2, []byte{0, 1, 0}, text("#")),
 		packet(0xe0, []byte{0x04, 0x05, 0x11, 0, 0, 0, 9})}, nil))
 	f.Add(true, packet(0x82, []byte{0, 1, 0}, text("$share/g/#"), []byte{1}))
-	const renew = 2000 // what is retained adds up
+	const renew = 2000 // inputs for one broker, whose retained messages need more and more memory
 	b, n := (*served)(nil), 0
 	f.Cleanup(func() {
 		if b != nil {
@@ -98,8 +96,8 @@ func FuzzAfterLogin(f *testing.F) {
 		must.Succeed(t, err)
 		_, err = c.Write(append(append(bytes.Clone(sent), packet(0xc0)...), packet(0xe0)...))
 		if err == nil {
-			_ = c.Conn.(*net.UnixConn).CloseWrite() // or what is cut off would be waited for
-			_, _ = io.Copy(io.Discard, c.in)        // until it is hung up on
+			_ = c.Conn.(*net.UnixConn).CloseWrite() // so that the broker does not wait for the rest of an incomplete packet
+			_, _ = io.Copy(io.Discard, c.in)        // until the broker closes the connection
 		}
 		c.Close()
 		_ = b.steady.SetDeadline(time.Now().Add(10 * time.Second))
@@ -107,7 +105,7 @@ func FuzzAfterLogin(f *testing.F) {
 	})
 }
 
-// served is a broker, and two clients that stay connected to it.
+// served is a broker with two clients that stay connected.
 type served struct {
 	*broker
 	perch, steady *client
@@ -117,8 +115,7 @@ type served struct {
 
 func newServed(t *testing.T) *served {
 	t.Helper()
-	// A socket of the file system: thousands of connections a second leave
-	// nothing behind there.
+	// A Unix socket, because thousands of TCP connections a second would use up the ports.
 	dir, err := os.MkdirTemp("", "perch-fuzz-")
 	must.Succeed(t, err)
 	l, err := net.Listen("unix", filepath.Join(dir, "mqtt"))

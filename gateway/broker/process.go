@@ -26,14 +26,14 @@ import (
 // Command is the hidden command of perch that runs the broker. Process uses it to start the child process.
 const Command = "mqtt-broker"
 
-// Limits of the child process, which must not take memory or files from conversations.
+// Limits of the child process. They keep it from using up memory or files that the parent process needs.
 const (
 	memoryLimit    = 160 << 20       // soft memory limit of the garbage collector, in bytes
 	maxExtraMemory = 256 << 20       // hard limit of the memory that is allocated after the start, in bytes
 	garbageLimit   = 50              // GOGC, in per cent; low because the library copies all retained messages each second
 	maxFiles       = 512             // open files
 	OOMScore       = 500             // OOM score adjustment: the kernel kills the process with the highest score first
-	exitTimeout    = 3 * time.Second // for the process to exit after the end of its input
+	exitTimeout    = 3 * time.Second // how long the process may take to exit after the end of its input
 
 	listenerFile = 3 // file descriptor of the listener: the first after standard input, output and error
 )
@@ -107,13 +107,13 @@ const (
 	maxOutput = 64 << 10
 )
 
-// childLog logs the standard error of the child process at debug level, and refused logins as warnings. It remembers the
+// childLog logs the standard error of the child process at debug level, and refused logins as warnings. It stores the
 // fatal error that ended the process.
 type childLog struct {
 	log      *slog.Logger
 	warnings *slog.Logger // limits how often a warning is logged
 	line     []byte       // the incomplete last line
-	read     int          // number of bytes in all lines so far
+	read     int          // number of bytes in all lines so far, without refused logins
 	cause    string       // the first line with a fatal error
 }
 
@@ -134,7 +134,8 @@ func (w *childLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// logLine logs a line, and remembers it if it is a fatal error.
+// logLine logs a line, and stores the line if it is the first fatal error. After maxOutput bytes, it logs only fatal
+// errors and refused logins.
 func (w *childLog) logLine(line string) {
 	line = strings.TrimSpace(strings.ToValidUTF8(line, ""))
 	if address, refused := strings.CutPrefix(line, fmt.Sprintf("msg=%q address=", wrongPassword)); refused {
@@ -150,7 +151,8 @@ func (w *childLog) logLine(line string) {
 	}
 }
 
-// RunProcess is what the child process calls. It runs the broker until the end of standard input.
+// RunProcess runs the broker in the child process until the end of in, the standard input. The log is written to errs, the
+// standard error.
 func RunProcess(in io.Reader, errs io.Writer) error {
 	var o Options
 	if err := json.NewDecoder(io.LimitReader(in, 4<<10)).Decode(&o); err != nil {
@@ -161,7 +163,7 @@ func RunProcess(in io.Reader, errs io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("take over the listener: %w; this command is for perch serve alone", err)
 	}
-	_ = shared.Close() // l has a file descriptor for itself
+	_ = shared.Close() // l has its own file descriptor
 	o.Log = slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutTime}))
 	confine(o.Log)
 	defer idlememory.AfterStart(o.Log)()
