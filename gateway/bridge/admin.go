@@ -17,12 +17,12 @@ const defaultSpeed = 250
 
 // command is the body of every command for a robot. Each command uses only some of the fields.
 type command struct {
-	DeviceID string `json:"device_id"` // empty for the first connected robot
+	DeviceID string `json:"device_id"` // MAC address or name of the robot; empty for the first connected robot
 
 	Text     string   `json:"text"`
-	Yaw      *float64 `json:"yaw"`
-	Pitch    *float64 `json:"pitch"`
-	Speed    *float64 `json:"speed"`
+	Yaw      *float64 `json:"yaw"`   // degrees
+	Pitch    *float64 `json:"pitch"` // degrees
+	Speed    *float64 `json:"speed"` // in the firmware's unit; nil for defaultSpeed
 	State    string   `json:"state"`
 	Name     string   `json:"name"`
 	Enabled  *bool    `json:"enabled"`
@@ -85,7 +85,7 @@ func (a *API) injectText(ctx context.Context, id device.ID, o command, _ *comman
 
 // speak makes the robot speak a text.
 func (a *API) speak(ctx context.Context, id device.ID, o command, _ *commandResult) error {
-	_, err := a.o.Talk.Speak(ctx, id, o.Text) // queued if the channel has been closed in the meantime
+	_, err := a.o.Talk.Speak(ctx, id, o.Text) // queues the text if the channel has been closed in the meantime
 	return err
 }
 
@@ -138,7 +138,7 @@ func (a *API) runTool(ctx context.Context, id device.ID, tool string, arguments 
 	return err
 }
 
-// checkState checks a command with a state. The states are the ones of the firmware that has the tool set_state.
+// checkState checks a command with a state. The states are those of the firmware with the tool set_state.
 func checkState(o *command) error {
 	if o.State = plain.Line(o.State); !slices.Contains([]string{"idle", "talk", "story_time", "security", "sleep", "dance"}, o.State) {
 		return httpserver.BadBody("state is one of idle, talk, story_time, security, sleep and dance")
@@ -152,8 +152,8 @@ func (a *API) setState(ctx context.Context, id device.ID, o command, result *com
 	return a.runTool(ctx, id, "set_state", map[string]any{"state": o.State})
 }
 
-// checkToggle checks a command for a toggle, a setting that is on or off. The names are the ones of the firmware that
-// has the tool set_toggle.
+// checkToggle checks a command for a toggle, a setting that is on or off. The names are those of the firmware with
+// the tool set_toggle.
 func checkToggle(o *command) error {
 	if o.Name = plain.Line(o.Name); o.Name != "kid_mode" && o.Name != "smart_mode" {
 		return httpserver.BadBody("name is one of kid_mode and smart_mode")
@@ -181,8 +181,8 @@ func checkQuestion(o *command) (err error) {
 	return err
 }
 
-// takePicture makes the robot take a picture and waits for the description. The robot takes the picture even if the
-// program that has sent the command disconnects.
+// takePicture makes the robot take a picture and waits for the description. A robot that has received the command takes
+// the picture even if the program that has sent the command disconnects.
 func (a *API) takePicture(ctx context.Context, id device.ID, o command, result *commandResult) (err error) {
 	result.Question = o.Question
 	result.Result, err = withTimeout(ctx, a.current.Load().LongTimeout, "take_photo", func(ctx context.Context) (string, error) {
@@ -199,7 +199,7 @@ func (a *API) checkAsset(o *command) error {
 
 // playAsset plays a sound on the robot.
 func (a *API) playAsset(ctx context.Context, id device.ID, o command, result *commandResult) error {
-	name, _ := baseName(strings.TrimSpace(o.Asset), a.o.Root) // checkAsset has checked it
+	name, _ := baseName(strings.TrimSpace(o.Asset), a.o.Root) // cannot fail, because checkAsset has checked the asset
 	result.Asset = o.Asset
 	return a.playSound(ctx, id, name)
 }

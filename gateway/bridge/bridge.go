@@ -87,8 +87,8 @@ type Options struct {
 	Board  board
 	Bus    *event.Bus
 
-	// Language returns the language of a robot as a BCP 47 tag, or the language of the household for an empty ID. It
-	// does not block.
+	// Language returns the language of a robot as a BCP 47 tag. For an empty ID, it returns the appliance's default
+	// language. It does not block.
 	Language func(device.ID) string
 	Zone     *time.Location // time zone of the owner
 	Logger   *slog.Logger
@@ -96,8 +96,8 @@ type Options struct {
 	// Apply changes only the following fields.
 
 	Deep         []thinker.Model // models for think_hard, tried in this order; if empty, the agent replies
-	ShortTimeout time.Duration   // time limit of all tools except think_hard
-	LongTimeout  time.Duration   // time limit of think_hard, and of a picture that the owner asks for
+	ShortTimeout time.Duration   // time limit of all tools, except where LongTimeout applies
+	LongTimeout  time.Duration   // time limit of think_hard, and of the command take-photo
 }
 
 // API is the bridge API.
@@ -146,7 +146,7 @@ func (a *API) robot(name string) (device.ID, error) {
 	return id, nil
 }
 
-// language returns the language of a session's robot, or the household's if the session has no known robot.
+// language returns the language of a session's robot, or the default language if the session has no known robot.
 func (a *API) language(session string) string {
 	id, _ := a.robotOf(session)
 	return a.o.Language(id)
@@ -166,7 +166,8 @@ func (a *API) robotOf(session string) (device.ID, bool) {
 	return "", false
 }
 
-// withTimeout calls do with a time limit. After the timeout the error is a Fault that contains name.
+// withTimeout calls do with a time limit. After the timeout, it returns a Fault with the code "tool_timeout", whose
+// sentence names the tool.
 func withTimeout[T any](ctx context.Context, timeout time.Duration, name string, do func(context.Context) (T, error)) (T, error) {
 	late := &httpserver.Fault{Word: "tool_timeout", Sentence: fmt.Sprintf("%s did not end within %s", name, timeout), HTTP: http.StatusGatewayTimeout}
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, late)

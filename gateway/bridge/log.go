@@ -72,8 +72,8 @@ func (l *Log) add(t Turn) error {
 // keyTime is the layout of the keys of turns.
 const keyTime = "20060102T150405.000000000"
 
-// key returns a new key, which sorts after all earlier keys. It is the time of the turn, or a time just after the last
-// key if the clock was set back. The lock must be held.
+// key returns a new key, which sorts after all earlier keys. The key is the time of the turn, or a nanosecond after the
+// last key if the time is not later than that key, because the clock was set back. The lock must be held.
 func (l *Log) key(at time.Time) string {
 	if at = at.Round(0).UTC(); !at.After(l.last) {
 		at = l.last.Add(1)

@@ -18,14 +18,14 @@ import (
 const (
 	maxWords   = 32   // words of a query
 	maxFound   = 8    // returned documents
-	minStem    = 4    // length of a common beginning that makes two words similar, in bytes
-	factWeight = 1.5  // weight of a memory; it is more than the weight of a turn, 1, because somebody wanted it to be remembered
-	minScore   = 0.15 // minimum score, relative to the best; documents below it match only words such as "the"
+	minStem    = 4    // minimum length of a word, in bytes, that is similar to a longer word that begins with it
+	factWeight = 1.5  // weight of a memory; the weight of a turn is 1, because nobody asked to store the turn
+	minScore   = 0.15 // minimum score, relative to the best; documents with a lower score match only words such as "the"
 )
 
 // document is a memory or a turn that matches at least one word of a query.
 type document struct {
-	at     time.Time // when it was stored; may be zero
+	at     time.Time // when the memory or turn was stored; may be zero
 	hits   []float64 // how well each word of the query matches, from 0 to 1
 	fact   string    // text of a memory; empty for a turn
 	turn   *Turn     // nil for a memory
@@ -64,8 +64,8 @@ func (s *search) match(at time.Time, weight float64, texts ...string) *document 
 	return &s.found[len(s.found)-1]
 }
 
-// lookUp searches the memories and the turns, and returns the best matches, each on a line, or a sentence that there are
-// none.
+// lookUp searches the memories and the turns, and returns the best matches, each on a line. If nothing matches, it
+// returns a sentence that says so.
 func (a *API) lookUp(query string) string {
 	now, words := a.now(), terms(query)
 	s := &search{words: words, with: make([]int, len(words)), hits: make([]float64, len(words))}
@@ -93,7 +93,7 @@ func (a *API) lookUp(query string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// line returns the document as one line, with its date if that is known.
+// line returns the document as one line, with its date if the date is known.
 func (d document) line(now time.Time) string {
 	line := plain.Line(d.fact)
 	if d.turn != nil {
@@ -148,8 +148,8 @@ func matchWords(text string, words []string, hits []float64) {
 	}
 }
 
-// terms returns the distinct words of a query, at most maxWords. It leaves out words of one or two letters if there are
-// longer words. It splits words of scripts without spaces into pairs of characters.
+// terms returns the distinct words of a query, at most maxWords. It leaves out words of one or two bytes if there are
+// longer words. It splits words of scripts without spaces into overlapping pairs of characters.
 func terms(query string) []string {
 	var words []string
 	add := func(w string) {

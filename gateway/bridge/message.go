@@ -13,7 +13,7 @@ import (
 	"perch/limit"
 )
 
-// messageTimeout bounds the time of a reply. The programs that use this API usually have shorter timeouts.
+// messageTimeout is the time limit for a reply. The programs that use this API usually have shorter timeouts.
 const messageTimeout = 90 * time.Second
 
 // stackchan is the value of message.Channel that voice servers for robots send. These servers need an emoji at the beginning
@@ -58,7 +58,7 @@ func (a *API) message(ctx context.Context, body []byte) (messageReply, error) {
 	return messageReply{strings.TrimSpace(channelEmoji(reply.Face) + " " + reply.Text)}, nil
 }
 
-// channelEmoji returns the emoji of a face if it is one of the nine that voice servers for robots support, and the
+// channelEmoji returns the emoji of a face if the face is one of the nine that voice servers for robots support, and the
 // neutral emoji otherwise.
 func channelEmoji(face agent.Emotion) string {
 	for _, e := range agent.OfferedEmotions() {
@@ -69,8 +69,9 @@ func channelEmoji(face agent.Emotion) string {
 	return agent.Neutral.Emoji
 }
 
-// askAgent returns the reply of the agent to a turn. It marks the turn as untrusted, which keeps the agent from setting a
-// timer, for example: there is no robot that the timer could ring on.
+// askAgent returns the reply of the agent to a turn. At most limit.Turns replies are made at a time; further calls wait.
+// askAgent marks the turn as untrusted, which keeps the agent from setting a timer, for example: there is no robot that
+// could ring.
 func (a *API) askAgent(ctx context.Context, t *agent.Turn) (agent.Spoken, error) {
 	select {
 	case a.turns <- struct{}{}:

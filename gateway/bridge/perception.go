@@ -43,7 +43,7 @@ func (s Sensed) MarshalJSON() ([]byte, error) {
 // maxRecent is the maximum number of events that recent returns.
 const maxRecent = 50
 
-// sensation is the body of POST /api/perception/event. TS is ignored, because it is read from another machine's clock.
+// sensation is the body of POST /api/perception/event. TS is ignored, because it is the time of another machine's clock.
 type sensation struct {
 	Name      string          `json:"name"`
 	Data      json.RawMessage `json:"data"`
@@ -70,8 +70,8 @@ func (s *sensation) read(body []byte) error {
 }
 
 // perceive accepts a perception event from another program. The robot need not be connected to this appliance, because
-// other voice servers also report the events of their robots here. If the body names no robot, the
-// event is for the robot of the session, or for the first connected robot.
+// other voice servers report the events of their robots too. If the body names no robot, the event is for the robot of
+// the session, or for the first connected robot if the session has no known robot.
 func (a *API) perceive(_ context.Context, body []byte) (done, error) {
 	var s sensation
 	if err := s.read(body); err != nil {
@@ -92,7 +92,7 @@ func (a *API) perceive(_ context.Context, body []byte) (done, error) {
 
 // states returns the perception state of the named robot, or of all robots if name is empty. The key is the MAC address
 // as the firmware spells it. id is the ID of the latest event that the states include, so that the feed can continue
-// with the next one.
+// with the next event.
 func (a *API) states(name string) (states map[string]any, id string, err error) {
 	only, err := a.findRobot(name)
 	if err != nil {
@@ -117,7 +117,8 @@ func (a *API) findRobot(name string) (device.ID, error) {
 	return a.o.Find(name)
 }
 
-// recent returns the latest events of a robot, the newest first: at most limit, a decimal number, and at most maxRecent.
+// recent returns the latest events of a robot, the newest first. limit is their maximum number in decimal digits; more
+// than maxRecent are never returned.
 func (a *API) recent(name, limit string) ([]Sensed, error) {
 	id, err := a.o.Find(name)
 	if err != nil {
@@ -142,8 +143,9 @@ func (a *API) recent(name, limit string) ([]Sensed, error) {
 // Dropped returns how many programs were disconnected because they did not read the feed.
 func (a *API) Dropped() uint64 { return a.dropped.Load() }
 
-// stream sends perception events until the client disconnects. If lastID is the ID of an event of this run of the
-// appliance, it starts with the event that follows. If name is not empty, it sends only the events of that robot.
+// stream sends perception events until the client disconnects. If lastID is the ID of an event since the start of the
+// appliance, the stream begins with the next event, and otherwise with new events. If name is not empty, stream sends only
+// the events of that robot.
 func (a *API) stream(ctx context.Context, w http.ResponseWriter, lastID, name string) error {
 	only, err := a.findRobot(name)
 	if err != nil {

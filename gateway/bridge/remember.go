@@ -33,7 +33,7 @@ func (a *API) remember(_ context.Context, body []byte) (done, error) {
 	if err != nil {
 		return done{}, err
 	}
-	e.Robot, _ = a.robotOf(f.SessionID) // empty for a robot of another voice server
+	e.Robot, _ = a.robotOf(f.SessionID) // "" for a robot of another voice server
 	e.Source = "bridge"
 	_, err = a.o.Memory.Remember(e, a.now())
 	return done{err == nil}, err

@@ -64,7 +64,7 @@ func (a *API) Admin(r gin.IRouter) {
 	}
 }
 
-// post is jsonHandler for work that needs the body of the request.
+// post is like jsonHandler for work that needs the body of the request.
 func post[T any](work func(ctx context.Context, body []byte) (T, error)) gin.HandlerFunc {
 	return jsonHandler(func(c *gin.Context) (any, error) {
 		body, err := httpserver.Body(c.Request)
@@ -75,8 +75,8 @@ func post[T any](work func(ctx context.Context, body []byte) (T, error)) gin.Han
 	})
 }
 
-// jsonHandler returns a handler that responds with the result of work as JSON, or leaves its error to the router's error
-// handler (httpserver). It ignores an error after the client has disconnected.
+// jsonHandler returns a handler that responds with the result of work as JSON. It passes an error of work to the router's
+// error handler (package httpserver), but ignores an error after the client has disconnected.
 func jsonHandler(work func(*gin.Context) (any, error)) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		body, err := work(c)

@@ -77,7 +77,8 @@ func (a *API) songs() songs {
 	return list
 }
 
-// playSong plays the sound that a model asks for. If no sound is similar, it returns the list of sounds for the model.
+// playSong plays the sound that a model asks for. If closest finds none, playSong returns a text for the model with the
+// list of sounds.
 func (a *API) playSong(ctx context.Context, e escalation) (string, error) {
 	title, err := requiredText("args.name", cmp.Or(e.Args.Name, e.Args.Query), maxAsset)
 	if err != nil {
