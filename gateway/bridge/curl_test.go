@@ -12,7 +12,7 @@ import (
 	"perch/device"
 )
 
-// TestCurl uses the whole API with another program.
+// TestCurl uses the API with the program curl.
 func TestCurl(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed; make deps installs it")

@@ -17,11 +17,11 @@ import (
 	"perch/limit"
 )
 
-// model is a deep model that answers, or fails.
+// model is a fake model for Options.Deep.
 type model struct {
 	replying string
 	err      error
-	wait     bool // until its time is over
+	wait     bool // Continue waits until ctx ends
 	got      *string
 }
 
@@ -82,7 +82,7 @@ func TestEscalations(t *testing.T) {
 	}
 }
 
-// TestWhatACameraAnswers: servers differ in the shape.
+// TestWhatACameraAnswers tests that the description is found in each form of result that servers return for a picture.
 func TestWhatACameraAnswers(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"success":true,"response":"a cat"}`: "a cat", `{"description":"a dog"}`: "a dog", " a bird ": "a bird", `{"x":1}`: `{"x":1}`,
@@ -94,7 +94,7 @@ func TestWhatACameraAnswers(t *testing.T) {
 	}
 }
 
-// TestPictureWithoutDescription: the answer says so, and not that nothing was seen.
+// TestPictureWithoutDescription tests the result for a picture that was not described.
 func TestPictureWithoutDescription(t *testing.T) {
 	h := newHarness(t)
 	h.robots.answer = func(context.Context, string) (device.Result, error) {
@@ -105,7 +105,7 @@ func TestPictureWithoutDescription(t *testing.T) {
 	}
 }
 
-// TestResultsAreCut to 1000 characters, independent of their size in bytes.
+// TestResultsAreCut tests that results are shortened to 1000 characters, whatever their length in bytes.
 func TestResultsAreCut(t *testing.T) {
 	for _, letter := range []string{"x", "é", "語", "😀"} {
 		h := newHarness(t, func(o *Options) { o.Deep = []thinker.Model{model{replying: strings.Repeat(letter, 1<<20)}} })
@@ -116,7 +116,8 @@ func TestResultsAreCut(t *testing.T) {
 	}
 }
 
-// TestThinkHard: the first model that answers is used; each question is alone.
+// TestThinkHard tests that the reply of the first model that works is used, and that a question contains no earlier
+// exchanges.
 func TestThinkHard(t *testing.T) {
 	var got string
 	for name, c := range map[string]struct {
@@ -180,7 +181,7 @@ func TestRefusedEscalations(t *testing.T) {
 	}
 }
 
-// TestConfiguredTimeLimits: a tool that never answers fails after the configured time.
+// TestConfiguredTimeLimits tests that a tool that never answers fails after the configured time.
 func TestConfiguredTimeLimits(t *testing.T) {
 	h := newHarness(t, func(o *Options) {
 		o.ShortTimeout, o.LongTimeout = 20*time.Millisecond, 30*time.Millisecond

@@ -149,8 +149,8 @@ func TestFeed(t *testing.T) {
 	}
 }
 
-// TestFeedResumes: after the last event that was seen, or after a state; IDs of another run
-// and invalid ones begin now.
+// TestFeedResumes tests that the feed continues after the event with the given ID, and after the ID of a state. For an
+// invalid ID or the ID of an earlier run, the feed begins with new events.
 func TestFeedResumes(t *testing.T) {
 	h := newHarness(t)
 	for n := range 5 {
@@ -177,7 +177,7 @@ func TestFeedResumes(t *testing.T) {
 	}
 }
 
-// TestFeedMissed: a client that was away for too long is sent how many events it has missed.
+// TestFeedMissed tests that a client that was away for too long gets the number of events that it has missed.
 func TestFeedMissed(t *testing.T) {
 	h := newHarness(t)
 	for range 3000 {
@@ -207,7 +207,7 @@ func TestReadersOfTheFeedAreBounded(t *testing.T) {
 	h.listen(t, "", "")
 }
 
-// onWire serves the bridge on virtual time, and returns the client's end.
+// onWire serves the bridge over an in-memory connection, and returns the client's end.
 func (h *harness) onWire(t testing.TB) net.Conn {
 	t.Helper()
 	e := h.engine(t)
@@ -216,7 +216,7 @@ func (h *harness) onWire(t testing.TB) net.Conn {
 	return httpservertest.Serve(t, e)
 }
 
-// TestTimeLimits of the API's document.
+// TestTimeLimits tests the time limits in the document of the API.
 func TestTimeLimits(t *testing.T) {
 	for _, c := range []struct {
 		path, body string
@@ -254,7 +254,7 @@ func TestTimeLimits(t *testing.T) {
 	}
 }
 
-// TestTurnsWaitForASlot: only limit.Turns run at a time; the others are answered later.
+// TestTurnsWaitForASlot tests that at most limit.Turns turns run at a time, and that other turns wait.
 func TestTurnsWaitForASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
@@ -278,7 +278,7 @@ func TestTurnsWaitForASlot(t *testing.T) {
 	})
 }
 
-// TestTheFeedIsKeptAlive: every 15 s, even if other events are published.
+// TestTheFeedIsKeptAlive tests that the feed sends something every 15 s, even if only events of other kinds are published.
 func TestTheFeedIsKeptAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
@@ -313,7 +313,7 @@ func TestTheFeedIsKeptAlive(t *testing.T) {
 	})
 }
 
-// TestStalledReaderIsDropped after ten seconds, and counted.
+// TestStalledReaderIsDropped tests that a client that does not read is disconnected after ten seconds, and counted.
 func TestStalledReaderIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
@@ -329,7 +329,7 @@ func TestStalledReaderIsDropped(t *testing.T) {
 		if took := time.Since(began); h.api.Dropped() != 1 || took > 11*time.Second {
 			t.Errorf("%d readers are dropped after %v", h.api.Dropped(), took)
 		}
-		synctest.Wait() // it is counted as dropped before it is gone
+		synctest.Wait() // the reader is counted as dropped before it ends
 		if n := h.api.readers.Load(); n != 0 {
 			t.Errorf("%d readers are left", n)
 		}

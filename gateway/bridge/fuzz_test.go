@@ -16,7 +16,7 @@ import (
 	"perch/limit"
 )
 
-// clientsFault checks that a refusal is the client's fault, in a short sentence.
+// clientsFault checks that an error has an HTTP status for a fault of the client or 503, and a short sentence.
 func clientsFault(t *testing.T, err error) {
 	t.Helper()
 	var f *httpserver.Fault
@@ -25,12 +25,12 @@ func clientsFault(t *testing.T, err error) {
 	}
 }
 
-// oneLine holds for a text as it may reach a robot or the agent.
+// oneLine reports whether a text may be passed to a robot or to the agent: one line of 1 to most bytes.
 func oneLine(text string, most int) bool {
 	return text != "" && len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
-// FuzzMessage: what reaches the agent is one bounded line.
+// FuzzMessage tests that the text that the agent gets is one bounded line.
 func FuzzMessage(f *testing.F) {
 	for _, body := range []string{
 		`{"content":"hi","channel":"stackchan","session_id":"s1"}`, `{"content":"\u0000\ud800"}`, `{"content":7}`, `{"CONTENT":"x","content":"y"}`,
@@ -62,8 +62,8 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// FuzzEscalation: whatever a model calls, the result is short, and a robot is asked only for a
-// photo or for a sound that exists.
+// FuzzEscalation tests that any tool call has a short result, and that a robot only gets commands to take a picture or to
+// play an existing sound.
 func FuzzEscalation(f *testing.F) {
 	for _, body := range []string{
 		`{"tool":"memory_lookup","args":{"query":"blue"}}`, `{"tool":"think_hard","args":{"question":"why?"}}`,
@@ -93,7 +93,7 @@ func FuzzEscalation(f *testing.F) {
 	})
 }
 
-// FuzzOrder: every order that reaches a robot was checked, and no rejected order reaches one.
+// FuzzOrder tests that every command that a robot gets is valid, and that a robot gets no rejected command.
 func FuzzOrder(f *testing.F) {
 	for _, body := range []string{
 		`{"text":"hi","device_id":"A0:B1:C2:D3:E4:F6"}`, `{"yaw":-45,"pitch":0,"speed":250}`, `{"yaw":1e308,"pitch":-0.1}`, `{"state":"dance"}`,
@@ -126,7 +126,7 @@ func FuzzOrder(f *testing.F) {
 	})
 }
 
-// FuzzKept: facts, turns and events that are taken are bounded, and valid.
+// FuzzKept tests that facts, turns and events that are accepted are bounded and valid.
 func FuzzKept(f *testing.F) {
 	for _, body := range []string{
 		`{"fact":"tea is at four"}`, `{"user":"hi","assistant":"Hello."}`,
@@ -164,7 +164,7 @@ func FuzzKept(f *testing.F) {
 	})
 }
 
-// FuzzLookUp: any question is answered, in a bounded text.
+// FuzzLookUp tests that lookUp returns a bounded text for any query.
 func FuzzLookUp(f *testing.F) {
 	for _, query := range []string{"what colour?", "喝绿茶", "\xff\xfe", "ﷺ", "İ", strings.Repeat("a ", 100), ""} {
 		f.Add(query, query)

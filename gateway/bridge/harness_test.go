@@ -42,14 +42,14 @@ const (
 
 var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 
-// robots record what they are asked to do.
+// robots implements talk and records the calls.
 type robots struct {
 	mu    sync.Mutex
 	open  []device.ID
 	asked []string
 	tools []device.Tool
 	err   error
-	// answer is what a tool answers, in place of "true".
+	// answer returns the result of a tool; if it is nil, the result is "true".
 	answer func(ctx context.Context, tool string) (device.Result, error)
 }
 
@@ -60,7 +60,7 @@ func (r *robots) record(parts ...string) error {
 	return r.err
 }
 
-// requests returns what was asked since the last call.
+// requests returns the calls that were recorded since the last call of requests.
 func (r *robots) requests() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +90,7 @@ func (r *robots) Call(ctx context.Context, id device.ID, tool string, arguments 
 	return device.Result{Text: "true"}, err
 }
 
-// brain answers as scripted.
+// brain is a fake brain whose replies the test sets.
 type brain struct {
 	think func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
 }
@@ -100,7 +100,7 @@ func (b *brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	return b.think(ctx, t, out)
 }
 
-// replying is a brain's script of some replies.
+// replying returns a function for brain.think that gives the same replies to every turn.
 func replying(replies ...agent.Reply) func(context.Context, agent.Turn, func(agent.Reply) error) error {
 	return func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 		for _, r := range append(replies, agent.Done{End: agent.Continue}) {
@@ -112,7 +112,7 @@ func replying(replies ...agent.Reply) func(context.Context, agent.Turn, func(age
 	}
 }
 
-// player records what is played.
+// player implements sounds and records the sounds that are played.
 type player struct {
 	robots *robots
 	names  []string
@@ -128,7 +128,7 @@ func (p *player) Play(_ context.Context, id device.ID, name string) error {
 	return p.err
 }
 
-// fakeIntake publishes what it accepts.
+// fakeIntake implements intake, and publishes each event that it accepts.
 type fakeIntake struct {
 	bus  *event.Bus
 	took []string
@@ -144,13 +144,13 @@ func (f *fakeIntake) FromProgram(robot device.ID, name string, data json.RawMess
 	return nil
 }
 
-// harness is the bridge with the parts it has in the appliance.
+// harness holds an API and the parts of an appliance that the API uses.
 type harness struct {
 	robots *robots
 	brain  *brain
 	memory *agent.Memory
 	intake *fakeIntake
-	senses *perception.States // of what the test gives it
+	senses *perception.States // changed only by the test, and not by the bus
 	player *player
 	bus    *event.Bus
 	board  *agent.Board
@@ -158,7 +158,7 @@ type harness struct {
 	api    *API
 }
 
-// newHarness has two robots connected.
+// newHarness returns a harness with two connected robots.
 func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	t.Helper()
 	h := &harness{
@@ -187,7 +187,7 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	return h
 }
 
-// public serves the bridge as on the network.
+// public serves the bridge with the keys that are required on the network.
 func (h *harness) public(t testing.TB) *httptest.Server {
 	e := h.engine(t)
 	e.Use(httpserver.Origins{}.Admit(), httpserver.Guard(httpserver.Hosts{}.Check))
@@ -196,7 +196,7 @@ func (h *harness) public(t testing.TB) *httptest.Server {
 	return serve(t, e)
 }
 
-// local serves the bridge as for programs on the same machine.
+// local serves the bridge for programs on the same machine, without keys.
 func (h *harness) local(t testing.TB) *httptest.Server {
 	e := h.engine(t)
 	e.Use(httpserver.Guard(httpserver.Local))
@@ -231,7 +231,7 @@ func ask(t testing.TB, server *httptest.Server, method, path, body string, heade
 	return answer.StatusCode, text
 }
 
-// refused returns the code of an error's answer, and checks its form.
+// refused returns the code of an error response, and checks the form of the response.
 func refused(t testing.TB, body string) string {
 	t.Helper()
 	var b struct {
@@ -245,7 +245,7 @@ func refused(t testing.TB, body string) string {
 	return b.Error.Code
 }
 
-// refusal is a body that is refused, and the expected answer.
+// refusal is a body that is refused, with the expected status and code.
 type refusal struct {
 	body   string
 	status int

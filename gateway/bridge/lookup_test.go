@@ -10,8 +10,8 @@ import (
 	"perch/agent"
 )
 
-// TestRanking: more words, rarer words, facts before talk, and of equals the
-// newer.
+// TestRanking tests the order of the results: documents that match more words or rarer words come first, memories come
+// before turns, and of equal documents the newer comes first.
 func TestRanking(t *testing.T) {
 	h := newHarness(t, func(o *Options) {
 		o.Spoken = func() []Turn {
@@ -50,7 +50,7 @@ func TestRanking(t *testing.T) {
 	}
 }
 
-// TestFewAreReturned of many, and those are the best.
+// TestFewAreReturned tests that only the best of many matches are returned.
 func TestFewAreReturned(t *testing.T) {
 	h := newHarness(t)
 	for n := range 100 {
@@ -64,8 +64,7 @@ func TestFewAreReturned(t *testing.T) {
 	}
 }
 
-// TestRareWordsCountMore: they count more than words that most turns contain, even if those
-// turns are newer.
+// TestRareWordsCountMore tests that a document with a rare word comes before newer documents with a common word.
 func TestRareWordsCountMore(t *testing.T) {
 	h := newHarness(t)
 	for n, text := range []string{"a zebra", "green tea", "black tea", "cold tea"} {

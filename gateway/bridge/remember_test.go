@@ -42,8 +42,8 @@ func TestRemember(t *testing.T) {
 	}
 }
 
-// TestWhatABridgeSaysOfAFact: its type, tags, salience and expiry come with it, and are
-// refused as they are everywhere.
+// TestWhatABridgeSaysOfAFact tests that the type, tags, salience and expiry of a fact are stored, and that invalid ones are
+// refused.
 func TestWhatABridgeSaysOfAFact(t *testing.T) {
 	h := newHarness(t)
 	server := h.local(t)
@@ -72,7 +72,7 @@ func TestWhatABridgeSaysOfAFact(t *testing.T) {
 	}
 }
 
-// TestTheTurnLog: what is reported of a turn is cut, kept and found.
+// TestTheTurnLog tests that a reported turn is shortened, stored and found.
 func TestTheTurnLog(t *testing.T) {
 	memoryTable := &storetest.Table[Turn]{}
 	h := newHarness(t, func(o *Options) { o.Log = NewLog(memoryTable, 3) })
@@ -106,7 +106,7 @@ func TestTheTurnLog(t *testing.T) {
 	}
 }
 
-// TestATurnIsKeptBeforeTheAnswer: a turn that the disk refuses is refused, and not found.
+// TestATurnIsKeptBeforeTheAnswer tests that the response is an error if the turn could not be stored on disk.
 func TestATurnIsKeptBeforeTheAnswer(t *testing.T) {
 	table := &storetest.Table[Turn]{}
 	h := newHarness(t, func(o *Options) { o.Log = NewLog(table, 3) })
@@ -121,8 +121,8 @@ func TestATurnIsKeptBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// TestTheTurnLogAndAClockThatIsSetBack: the latest turn is the last to be given
-// up, whatever the clock said.
+// TestTheTurnLogAndAClockThatIsSetBack tests that the log deletes the turns in the order in which they were added, even if
+// the clock was set back.
 func TestTheTurnLogAndAClockThatIsSetBack(t *testing.T) {
 	memoryTable := &storetest.Table[Turn]{}
 	for _, at := range []time.Time{noon.AddDate(5, 0, 0), noon, noon.AddDate(0, 0, -1)} {

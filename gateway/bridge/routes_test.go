@@ -16,11 +16,10 @@ import (
 	"perch/limit"
 )
 
-// errOffline is a robot server's error for a closed channel.
+// errOffline is the error of package robot for a closed channel.
 var errOffline = &httpserver.Fault{Word: "robot_offline", Sentence: "the robot's channel is closed", HTTP: 409}
 
-// TestOrders: each command for robots, under both prefixes, and what is
-// answered.
+// TestOrders tests each command for robots under both prefixes, and its response.
 func TestOrders(t *testing.T) {
 	h := newHarness(t)
 	server := h.local(t)
@@ -66,7 +65,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestRefusedOrders: nothing of them reaches a robot.
+// TestRefusedOrders tests that a robot gets no part of a refused command.
 func TestRefusedOrders(t *testing.T) {
 	long := strings.Repeat("x", limit.Said+1)
 	for name, c := range map[string]struct {
@@ -115,7 +114,7 @@ func TestRefusedOrders(t *testing.T) {
 	}
 }
 
-// TestNoRobotIsConnected: every order, and the tools that need a robot.
+// TestNoRobotIsConnected tests every command and every tool that needs a robot while no robot is connected.
 func TestNoRobotIsConnected(t *testing.T) {
 	h := newHarness(t)
 	h.robots.open = nil
@@ -139,7 +138,7 @@ func TestNoRobotIsConnected(t *testing.T) {
 	}
 }
 
-// TestARobotFails: its failures are answered as what they are.
+// TestARobotFails tests the status and the code of the response for each kind of error of a robot.
 func TestARobotFails(t *testing.T) {
 	h := newHarness(t)
 	server := h.local(t)
@@ -169,8 +168,7 @@ func TestARobotFails(t *testing.T) {
 	}
 }
 
-// TestNotOverItsOwnVoice: a sound is refused while the robot speaks, and no
-// other robot's.
+// TestNotOverItsOwnVoice tests that a robot that is speaking plays no sound, while another robot does.
 func TestNotOverItsOwnVoice(t *testing.T) {
 	h := newHarness(t)
 	h.speaks(robotA, "s1")
@@ -189,7 +187,7 @@ func TestNotOverItsOwnVoice(t *testing.T) {
 	}
 }
 
-// TestNothingToPlay: an appliance without sounds answers that.
+// TestNothingToPlay tests the responses of an appliance without sounds.
 func TestNothingToPlay(t *testing.T) {
 	h := newHarness(t)
 	h.player.names = nil
@@ -207,8 +205,8 @@ func TestNothingToPlay(t *testing.T) {
 	}
 }
 
-// TestMessages: the channel of a voice has a face before its answer, others
-// have plain text; what was said before is known in the same session only.
+// TestMessages tests that the reply begins with an emoji for the channel "stackchan", and is a plain text for other
+// channels.
 func TestMessages(t *testing.T) {
 	happy, cool, shy := agent.Emotion{Name: "happy", Emoji: "🙂"}, agent.Emotion{Name: "cool", Emoji: "😎"}, agent.Emotion{Name: "sad", Emoji: "😢"}
 	for name, c := range map[string]struct {
@@ -259,8 +257,8 @@ func TestMessagesOfASession(t *testing.T) {
 	}
 }
 
-// TestMessagesInTheRobotsLanguage: that of the robot whose session it is, or else the
-// household's.
+// TestMessagesInTheRobotsLanguage tests that the reply is in the language of the session's robot, or in the default
+// language if the session has no known robot.
 func TestMessagesInTheRobotsLanguage(t *testing.T) {
 	h := newHarness(t)
 	h.speaks(robotA, "talk")
@@ -320,7 +318,7 @@ func TestMessagesThatAreNotAnswered(t *testing.T) {
 	}
 }
 
-// TestRobotsByName: a name works wherever a MAC address does.
+// TestRobotsByName tests that a name can be used wherever a MAC address can.
 func TestRobotsByName(t *testing.T) {
 	h := newHarness(t, func(o *Options) {
 		o.Find = func(robot string) (device.ID, error) {
