@@ -49,8 +49,8 @@ func (t *turns) start(key string) (end func(publish func()), err error) {
 	}, nil
 }
 
-// chatText answers a question. While the agent answers, the text of its replies is passed to out,
-// and the status of its tools to tools. tools may be nil.
+// chatText answers a question. While the agent answers, chatText passes the text of the replies to out,
+// and the status of the agent's tools to tools. tools may be nil.
 func (s *Server) chatText(ctx context.Context, q question, out func(text string) error, tools func(event.ToolStatus) error) error {
 	p := textWriter{table: s.o.Words, words: q.words, face: agent.Neutral.Name, word: s.o.Words.Word(q.words, agent.Neutral.Name)}
 	return s.runTurn(ctx, q, func(r agent.Reply) error {
@@ -73,7 +73,7 @@ func (s *Server) SessionOf(name string) (session string, err error) {
 }
 
 // Chat sends text to a character in the conversation with a name (see SessionOf), and passes each
-// part of the reply to handle. If character is empty, the household's character replies. The turn
+// part of the reply to handle. If character is empty, the default character replies. The turn
 // ends early if handle returns an error or ctx ends. The events of the turn are published under the
 // conversation's session. If the turn could not begin, the error has a Code method, which returns a
 // code such as agent_busy, or bad_request for a text that is empty or too long.
@@ -95,8 +95,8 @@ func (s *Server) Chat(ctx context.Context, name, character, text string, handle 
 	return s.runTurn(ctx, q, handle)
 }
 
-// runTurn has the agent answer a question, publishes the events of the turn, passes each reply to
-// handle, and adds the turn to the agent's memory of the conversation.
+// runTurn lets the agent answer a question, publishes the events of the turn, passes each reply to
+// handle, and calls activeTurn.remember. It returns errBusy if the turn cannot begin.
 func (s *Server) runTurn(ctx context.Context, q question, handle func(agent.Reply) error) error {
 	end, err := s.turns.start(q.conversation.key)
 	if err != nil {
@@ -109,8 +109,9 @@ func (s *Server) runTurn(ctx context.Context, q question, handle func(agent.Repl
 	defer cancel()
 	turn := agent.Turn{Conversation: q.conversation.key, Robot: q.conversation.robot, Session: q.conversation.session, Text: q.text,
 		Now: time.Now().In(s.o.Zone), Language: s.o.Language(q.conversation.robot), History: q.history}
-	turn.Untrusted = turn.Robot != "" && !s.o.Robots.Trusts(turn.Robot) // through a robot that nobody has adopted, nobody may control the home
-	if s.o.Characters != nil && turn.Robot == "" {                      // otherwise the robot's own character replies
+	// A robot that is not adopted must not give anybody control of the home.
+	turn.Untrusted = turn.Robot != "" && !s.o.Robots.Trusts(turn.Robot)
+	if s.o.Characters != nil && turn.Robot == "" { // in a robot's conversation, the robot's own character replies
 		s.o.Characters.Play(&turn, q.character, q.system)
 	}
 	turn.Publish = a.playback.add // publishes without the robot's ID, so that the robot's state does not change
@@ -137,9 +138,9 @@ type activeTurn struct {
 	speaking     bool // whether event.SpeakingStarted was added to the playback
 }
 
-// handleReply passes a reply to a.handle, and adds its events to the playback, except for the events
-// that the agent adds through agent.Turn.Publish. In the conversation of an adopted robot, the robot
-// makes the gestures too.
+// handleReply passes a reply to a.handle, and adds the events of speech to the playback. The agent adds
+// the other events through agent.Turn.Publish. In the conversation of an adopted robot, the robot makes
+// the gestures too.
 func (a *activeTurn) handleReply(r agent.Reply) error {
 	if cue, ok := r.(agent.Cue); ok {
 		id := a.conversation.robot

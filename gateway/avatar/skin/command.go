@@ -25,7 +25,7 @@ type command struct {
 	allow  bool        // for answer: whether the answer is yes
 }
 
-// commandError is the error of a command. The skin is sent both fields.
+// commandError is the error of a command. Both fields are sent to the skin.
 type commandError struct{ code, message string }
 
 // badCommand returns an error about the syntax of a command.
@@ -73,7 +73,7 @@ func parseCommand(text []byte, vocabulary agent.Vocabulary, words *agent.Words, 
 	return command{}, &commandError{"unknown_command", fmt.Sprintf("there is no command %.40q; use subscribe, ping, ack or answer", b.Type)}
 }
 
-// parseSubscribe is parseCommand for a subscribe command.
+// parseSubscribe is like parseCommand for a subscribe command.
 func (b commandBody) parseSubscribe(vocabulary agent.Vocabulary, words *agent.Words, find findRobot) (command, *commandError) {
 	f := feed.Filter{Kinds: feed.RFCKinds(), Vocabulary: vocabulary}
 	switch b.States {

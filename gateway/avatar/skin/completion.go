@@ -118,13 +118,14 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, q question) 
 
 // Intervals of an eventStream.
 const (
-	beginWithin  = 3 * time.Second // some clients give up after 5 s without a byte
+	beginWithin  = 3 * time.Second // some clients disconnect after 5 s without a byte
 	keepAlive    = 15 * time.Second
 	writeTimeout = 10 * time.Second
 )
 
-// eventStream sends server-sent events. While there is no event to send, it sends the headers
-// and the first event after beginWithin, and then a comment, which clients skip, every keepAlive.
+// eventStream sends server-sent events. While there is no other event to send, it sends the headers and
+// the first event after beginWithin, and then a comment, which clients skip, after each interval of
+// keepAlive.
 type eventStream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -156,7 +157,7 @@ func (s *eventStream) sendKeepAlive() {
 	_ = s.write(comment) // the next send returns the same error
 }
 
-// send sends events.
+// send sends events, which are already encoded.
 func (s *eventStream) send(text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -55,7 +55,7 @@ var errResponses error = &httpserver.Fault{Word: "no_responses_api", HTTP: http.
 	Sentence: "the Responses API is not supported; use POST /v1/chat/completions " +
 		"(client.chat.completions.create in OpenAI's libraries, provider.chat(model) in the AI SDK)"}
 
-// model is an entry of OpenAI's list of models: a character, or the household's agent.
+// model is an entry of OpenAI's list of models: a character, or agentModel.
 type model struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
@@ -69,7 +69,7 @@ type models struct {
 	Data   []model `json:"data"`
 }
 
-// models returns the household's agent, first alone and then with each vocabulary, and the characters.
+// models returns agentModel, agentModel with each vocabulary, and the characters.
 func (s *Server) models() models {
 	list := models{Object: "list", Data: []model{s.model(agentModel)}}
 	for _, v := range s.o.Words.Vocabularies() {

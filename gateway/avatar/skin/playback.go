@@ -105,7 +105,7 @@ func (p *playback) publishDue() {
 	now := time.Now()
 	if hasSound := func(e playedEvent) bool { return e.until.After(now) }; slices.ContainsFunc(p.waiting, hasSound) &&
 		p.server.o.Loudness.End(p.conversation.session).IsZero() {
-		p.dropSpeech() // somebody has interrupted the client
+		p.dropSpeech() // the client no longer plays its sound, because somebody has interrupted it
 	}
 	for len(p.waiting) > 0 && !p.ended && !now.Before(p.until) {
 		e := p.waiting[0]

@@ -38,7 +38,7 @@ type toolProgress struct {
 	Emoji  string `json:"emoji,omitempty"`
 	Label  string `json:"label,omitempty"`
 	CallID string `json:"toolCallId"`
-	Status string `json:"status"` // running or completed, which includes failed
+	Status string `json:"status"` // "running" or "completed"; a failed call is completed too
 }
 
 // sendStatus sends the start or the end of a tool call.

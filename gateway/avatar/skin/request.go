@@ -86,7 +86,7 @@ type question struct {
 	text         string
 	history      []agent.Exchange // exchanges that the client has sent before the question
 
-	character string // name of the character that replies; empty for the household's character
+	character string // name of the character that replies; empty for the default character
 	system    string // the client's system messages; empty unless Options.System is set
 }
 
@@ -98,9 +98,9 @@ type conversation struct {
 	named   bool      // whether a later request can continue the conversation
 }
 
-// agentModel is the name of the model that stands for the household's agent. A slash and a vocabulary
-// for the tags may follow. The vocabulary is a part of the name because most clients let their users
-// set nothing else.
+// agentModel is the name of the model for the agent with the default character. A slash and a vocabulary
+// for the tags may follow. The vocabulary is a part of the name because most clients let their users set
+// only the name of the model.
 const agentModel = "perch"
 
 // parse decodes a chat request. session is the value of X-Session-Id.
@@ -196,8 +196,8 @@ func exchanges(messages []message) []agent.Exchange {
 	return list
 }
 
-// findConversation returns the conversation that the X-Session-Id names or, if session is empty, the
-// conversation of the user. If both are empty, it returns a new conversation.
+// findConversation returns the conversation that session, the value of X-Session-Id, names. If session is
+// empty, it returns the conversation of the user. If both are empty, it returns a new conversation.
 func (s *Server) findConversation(session, user string) (conversation, error) {
 	if len(session) > limit.Session || len(user) > limit.Session {
 		return conversation{}, badChat("X-Session-Id and user must have at most %d bytes", limit.Session)

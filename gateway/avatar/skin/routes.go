@@ -24,7 +24,8 @@ var schema []byte
 
 // Routes mounts the API. Each lock checks the key in a request's Authorization header. On an address
 // for programs on this machine only, no lock is needed. A browser cannot set that header in a
-// WebSocket request, so the locks also get a key that is in a subprotocol or in the query.
+// WebSocket request, so the locks also get a key that is in a subprotocol or, if Options.QueryToken is
+// set, in the query.
 func (s *Server) Routes(r gin.IRouter, locks ...func(*http.Request) error) {
 	checks := make([]func(*http.Request) error, len(locks))
 	for i, lock := range locks {
@@ -36,7 +37,7 @@ func (s *Server) Routes(r gin.IRouter, locks ...func(*http.Request) error) {
 	s.chatRoutes(r.Group("/v1", s.sendOpenAIError, guard, httpserver.Limit(limit.File)))
 }
 
-// vtuberRoutes mounts the WebSocket and the notifications.
+// vtuberRoutes mounts the WebSocket, its schema, and the notifications.
 func (s *Server) vtuberRoutes(r gin.IRouter) {
 	r.GET("/ws", func(c *gin.Context) {
 		if err := s.open(c.Writer, c.Request); err != nil {

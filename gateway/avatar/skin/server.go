@@ -1,8 +1,8 @@
 // Package skin serves skins: programs that draw the agent on a screen or in a headset. On a
 // WebSocket a skin receives frames that show what the agent is doing, and sends commands.
 // Chat completions in OpenAI's format let a skin talk with the agent. The API also accepts
-// notifications for people, which robots speak and skins show. docs/skins.md describes all of
-// it for the authors of skins, and names the RFCs of the OpenAB project that it follows.
+// notifications for people, which robots speak and skins show. docs/skins.md describes the API for the
+// authors of skins, and names the RFCs of the OpenAB project that the API follows.
 //
 // Package feed makes the frames. A skin that does not read does not delay the others.
 package skin
@@ -59,8 +59,8 @@ type mind interface {
 type characters interface {
 	Names() []string
 	Exists(name string) bool
-	// Play makes a turn speak as a character. If name is empty, that is the household's
-	// character. system is the text of the client's system messages.
+	// Play makes a turn speak as the character called name, or as the default character if name is
+	// empty. system is the text of the client's system messages.
 	Play(t *agent.Turn, name, system string)
 }
 
@@ -76,18 +76,18 @@ type Options struct {
 	Find func(robot string) (device.ID, error)
 
 	Questions  questions
-	Characters characters       // nil if there is only the household's character
+	Characters characters       // nil if there is only the default character
 	System     bool             // whether characters follow the system messages of clients
 	Words      *agent.Words     // words for faces in each vocabulary
 	Vocabulary agent.Vocabulary // vocabulary of skins that do not select one; empty means agent.VocabularyRFC
 	QueryToken bool             // whether a WebSocket's key may be in the query (?token=)
-	// Language returns the BCP 47 language tag of a robot, or of the household if the ID
-	// is empty. It must not block. Language may be nil.
+	// Language returns the BCP 47 language tag of a robot, or the default language if the ID is
+	// empty. It must not block. Language may be nil.
 	Language func(device.ID) string
 	Zone     *time.Location
-	// Loudness receives how far the mouths of chats are open, and says until when a client plays
+	// Loudness receives how far the mouths of chats are open, and tells until when a client plays
 	// the sound of a chat. If it is nil, the events of a turn are published as soon as the agent
-	// produces them; otherwise at the speed of speech.
+	// produces them, and otherwise at the speed of speech.
 	Loudness *voice.Loudness
 	Log      *slog.Logger
 

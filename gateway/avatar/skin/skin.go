@@ -126,7 +126,7 @@ func (s *skin) runCommand(text []byte) {
 	}
 }
 
-// commandError converts the error of carrying out a command to the error that the skin is sent. It
+// commandError converts the error of carrying out a command to the error that is sent to the skin. It
 // returns nil if err is nil. An unexpected error is logged with the message logMessage, and its text
 // is not disclosed.
 func (s *skin) commandError(err error, logMessage string) *commandError {
@@ -163,7 +163,7 @@ func (s *skin) write() {
 	}
 }
 
-// flush sends all queued frames. It also sends a ping for each element of pings, because a
+// flush sends all queued frames. It also sends a ping for each value from pings, because a
 // long queue may take longer than the interval between pings. It returns false if the
 // connection has ended.
 func (s *skin) flush(pings <-chan time.Time) (connected bool) {
