@@ -12,8 +12,8 @@ import (
 	"perch/must"
 )
 
-// connectAll connects skins, and counts their frames. read waits until each has that many, and
-// returns the times of the latest.
+// connectAll connects skins, and counts their frames. read waits until each skin has received each frames,
+// and returns when each skin received its latest frame.
 func connectAll(b *testing.B, h *harness, skins int) (read func(each int) (last []time.Time)) {
 	b.Helper()
 	type arrival struct {
@@ -53,9 +53,9 @@ func connectAll(b *testing.B, h *harness, skins int) (read func(each int) (last 
 	}
 }
 
-// BenchmarkEventToSkins measures how long one change of state takes from the bus
-// to every skin's own code over loopback, and what it costs to publish, which is
-// not to grow with the skins. The clients run in this process too.
+// BenchmarkEventToSkins measures how long one change of state takes from the bus to the code of every skin
+// over loopback, and how long publishing takes, which should not depend on the number of skins. The clients
+// run in this process too.
 func BenchmarkEventToSkins(b *testing.B) {
 	for _, skins := range []int{1, 100, 500} {
 		b.Run(fmt.Sprintf("skins=%d", skins), func(b *testing.B) {
@@ -64,7 +64,7 @@ func BenchmarkEventToSkins(b *testing.B) {
 			h.happens(robotA, "s1", event.RobotOnline{})
 			read(1)
 			var took, published []time.Duration
-			states := []event.Event{event.ListeningStarted{}, event.ThinkingStarted{}} // idle and thinking, to most skins
+			states := []event.Event{event.ListeningStarted{}, event.ThinkingStarted{}} // most skins get these as idle and thinking
 			n := 1
 			for b.Loop() {
 				at := time.Now()

@@ -22,8 +22,8 @@ func (c troupe) Play(t *agent.Turn, name, system string) {
 	}
 }
 
-// TestModelsAreCharacters: a model's name selects the character and the words for faces, except
-// in a robot's talk.
+// TestModelsAreCharacters tests that the name of a model selects the character and the words for faces,
+// except in a robot's conversation.
 func TestModelsAreCharacters(t *testing.T) {
 	h := newHarness(t, func(o *Options) { o.Characters = troupe{"leo"} })
 	h.brain.replies = said()
@@ -58,7 +58,7 @@ func TestModelsAreCharacters(t *testing.T) {
 	}
 }
 
-// TestSystemMessages are heard only with Options.System.
+// TestSystemMessages tests that system messages reach the agent only with Options.System.
 func TestSystemMessages(t *testing.T) {
 	const body = `{"messages":[{"role":"system","content":"Be a cat."},{"role":"user","content":"hello"}]}`
 	for _, on := range []bool{false, true} {

@@ -35,7 +35,7 @@ func said() []agent.Reply {
 
 const saidText = "[happy] Build is green. [love] [anim:wave] Well done."
 
-// chatOf returns the body of a request that says hello.
+// chatOf returns the body of a request with the message "hello". more is appended to its fields.
 func chatOf(more string) string {
 	return `{"model":"perch","messages":[{"role":"user","content":"hello"}]` + more + `}`
 }
@@ -90,7 +90,7 @@ func TestStreamedChat(t *testing.T) {
 	}
 }
 
-// TestUsage: every whole answer counts its tokens, and a stream where the client asks for it.
+// TestUsage tests that every complete response has the number of tokens, and a stream only on request.
 func TestUsage(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = said()
@@ -105,7 +105,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestModelSelectsTags: the model's name selects the words for faces.
+// TestModelSelectsTags tests that the name of the model selects the words for faces.
 func TestModelSelectsTags(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = []agent.Reply{agent.Felt{Emotion: agent.Neutral}, agent.Say{Text: "Hi."}, agent.Felt{Emotion: agent.Emotion{Name: "loving"}},
@@ -143,7 +143,8 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// TestTalksContinue by the name of a session or of a user; without one a new talk begins.
+// TestTalksContinue tests that a request with the name of a session or a user continues the conversation, and
+// that a request without a name begins a new conversation.
 func TestTalksContinue(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = said()
@@ -187,7 +188,8 @@ func TestTalksContinue(t *testing.T) {
 	}
 }
 
-// TestJoinedTalk is the robot's, and is published under another session.
+// TestJoinedTalk tests that a client can join the conversation of a robot, whose events are then published
+// under another session.
 func TestJoinedTalk(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = append([]agent.Reply{agent.ToolStatus{ToolStatus: event.ToolStatus{ID: "t", Name: "look", Status: event.ToolRunning}},
@@ -218,7 +220,7 @@ func TestJoinedTalk(t *testing.T) {
 	if strings.Contains(frames, `"s1"`) || h.board.Robot(robotA).At(time.Now()) != agent.Listening || h.board.Robot(robotA).Session != "s1" {
 		t.Errorf("the robot's own state has changed: %+v\n%s", h.board.Robot(robotA), frames)
 	}
-	// The name it was sent leads there again.
+	// The session ID in the response identifies the same conversation.
 	if answer, _ := h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", "vtb_a0b1c2d3e4f5"); answer.Header.Get(
 		"X-Session-Id") != "vtb_a0b1c2d3e4f5" {
 		t.Error(answer.Header)
@@ -227,7 +229,7 @@ func TestJoinedTalk(t *testing.T) {
 		t.Errorf("%+v", turns[1])
 	}
 	c.until()
-	// A robot that was never online gets no state of its own by it.
+	// Joining the conversation of a robot that was never online gives the robot no state.
 	h.ask(t, http.MethodPost, chatPath, chatOf(""), "X-Session-Id", "robot:"+string(robotB))
 	if frames := strings.Join(c.until(), "\n"); strings.Contains(frames, `"robot"`) || h.board.Robot(robotB).Session != "" {
 		t.Errorf("%+v\n%s", h.board.Robot(robotB), frames)
@@ -249,7 +251,7 @@ func TestJoinedTalk(t *testing.T) {
 	}
 }
 
-// TestChatIsShown compares the frames of a chat.
+// TestChatIsShown tests the frames of a chat.
 func TestChatIsShown(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = append([]agent.Reply{agent.ToolStatus{ToolStatus: event.ToolStatus{ID: "t", Name: "look", Status: event.ToolRunning}},
@@ -297,7 +299,7 @@ func TestQuestionAndHistory(t *testing.T) {
 	}
 }
 
-// TestRefusedChats have an error in OpenAI's shape.
+// TestRefusedChats tests that refused requests get an error in OpenAI's format.
 func TestRefusedChats(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = said()
@@ -306,7 +308,7 @@ func TestRefusedChats(t *testing.T) {
 		name, body string
 		header     []string
 		want       string
-		message    string // a part of it
+		message    string // a part of the message
 	}{
 		{"no JSON", `hello`, nil, "400 invalid_request_error bad_request", "JSON"},
 		{"no messages", `{}`, nil, "400 invalid_request_error bad_request", "no message with the role user"},
@@ -350,7 +352,7 @@ func TestRefusedChats(t *testing.T) {
 	}
 }
 
-// TestAgentFails before the answer has begun, or during it.
+// TestAgentFails tests the response if the agent fails before or during its reply.
 func TestAgentFails(t *testing.T) {
 	h := newHarness(t)
 	h.brain.err = fmt.Errorf("the secret cause: %w", agent.ErrAway)
@@ -374,7 +376,7 @@ func TestAgentFails(t *testing.T) {
 	}
 }
 
-// hanging is a brain that answers when release is closed.
+// hanging is a brain that answers once release is closed.
 type hanging struct {
 	entered chan context.Context
 	release chan struct{}
@@ -385,7 +387,7 @@ func (b *hanging) think(ctx context.Context, _ agent.Turn, out func(agent.Reply)
 	select {
 	case <-b.release:
 	case <-ctx.Done():
-		// Not every brain heeds the end of its turn.
+		// Not every brain stops when its turn is cancelled.
 		_ = out(agent.Say{Text: "too late"})
 		return ctx.Err()
 	}
@@ -395,7 +397,7 @@ func (b *hanging) think(ctx context.Context, _ agent.Turn, out func(agent.Reply)
 	return out(agent.Done{})
 }
 
-// TestOneTurnAtATime in a talk, and four in all.
+// TestOneTurnAtATime tests that one turn runs at a time in a conversation, and four in total.
 func TestOneTurnAtATime(t *testing.T) {
 	h := newHarness(t)
 	b := &hanging{make(chan context.Context), make(chan struct{})}
@@ -432,8 +434,8 @@ func TestOneTurnAtATime(t *testing.T) {
 	wg.Wait()
 }
 
-// TestLeavingEndsTurn: what the agent says afterwards reaches neither the next request nor the
-// memory.
+// TestLeavingEndsTurn tests that the turn ends when the client disconnects, and that later replies reach
+// neither the next request nor the memory.
 func TestLeavingEndsTurn(t *testing.T) {
 	for _, more := range []string{"", `,"stream":true`} {
 		h := newHarness(t)
@@ -476,7 +478,8 @@ func TestLeavingEndsTurn(t *testing.T) {
 	}
 }
 
-// TestQuestionsAreClosed in a chat, where nobody is asked.
+// TestQuestionsAreClosed tests that a question of the agent is closed at once in a chat, where nobody can be
+// asked.
 func TestQuestionsAreClosed(t *testing.T) {
 	h := newHarness(t)
 	h.brain.think = func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
@@ -491,7 +494,7 @@ func TestQuestionsAreClosed(t *testing.T) {
 	}
 }
 
-// TestPreflight has the headers that OpenAI's library sends.
+// TestPreflight tests that web pages may send the headers that OpenAI's library sends.
 func TestPreflight(t *testing.T) {
 	h := newHarness(t)
 	for origin, want := range map[string]int{page: 204, "https://evil.example": 403} {
@@ -515,7 +518,7 @@ func (p pen) Header() http.Header         { return http.Header{} }
 func (p pen) WriteHeader(int)             {}
 func (p pen) Flush()                      {}
 
-// TestStreamIsKeptAlive by comments while the agent thinks.
+// TestStreamIsKeptAlive tests that the stream has comments while the agent thinks.
 func TestStreamIsKeptAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
@@ -562,8 +565,9 @@ func FuzzChat(f *testing.F) {
 	})
 }
 
-// TestChatForOtherServers follows the rules of this one: it is published under its session,
-// continued by its name, and has one turn at a time; invalid texts and characters are refused.
+// TestChatForOtherServers tests that Server.Chat follows the rules of chat requests: it publishes events under
+// the session, continues a conversation by name, runs one turn at a time, and refuses invalid texts and
+// characters.
 func TestChatForOtherServers(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = said()
@@ -604,8 +608,8 @@ func TestChatForOtherServers(t *testing.T) {
 	}
 }
 
-// TestSkinsOfStrangers: a robot that was not adopted by name gets no notifications, and its talk is
-// untrusted.
+// TestSkinsOfStrangers tests that a robot that is not adopted gets no notifications, and that turns in its
+// conversation are untrusted.
 func TestSkinsOfStrangers(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = said()

@@ -16,7 +16,7 @@ import (
 	"perch/must"
 )
 
-// slow is a mind that answers, or fails, after a time.
+// slow is a mind that answers or fails after a delay.
 type slow struct {
 	takes time.Duration
 	err   error
@@ -36,13 +36,14 @@ func (s slow) Answer(ctx context.Context, _ agent.Turn, out func(agent.Reply) er
 func (slow) AddExchange(string, agent.Exchange, time.Time) {}
 func (slow) Forget(string) error                           { return nil }
 
-// TestStreamBeginsWithin3Seconds, because clients such as ChatdollKit give up after 5 s without
-// a byte. An earlier error is the answer, a later one the last event.
+// TestStreamBeginsWithin3Seconds tests that a stream begins within three seconds, because clients such as
+// ChatdollKit disconnect after 5 s without a byte. An error before that is the response, and a later error is
+// the last event.
 func TestStreamBeginsWithin3Seconds(t *testing.T) {
 	const role, said, stop = `{"role":"assistant"}`, `{"content":"Hi."}`, `"finish_reason":"stop"`
 	for name, c := range map[string]struct {
 		mind slow
-		want string // what is sent, and when
+		want string // the parts that are sent, each after its time
 	}{
 		"at once":            {slow{}, "0s " + role + " 0s " + said + " 0s " + stop + " 0s [DONE]"},
 		"after 2 s":          {slow{takes: 2 * time.Second}, "2s " + role + " 2s " + said + " 2s " + stop + " 2s [DONE]"},
@@ -92,7 +93,8 @@ func TestStreamBeginsWithin3Seconds(t *testing.T) {
 	}
 }
 
-// TestDoubledSlash: AniCompanion adds the path to an address that may end with a slash.
+// TestDoubledSlash tests that a doubled slash in the path is accepted. AniCompanion appends the path to an
+// address that may end with a slash.
 func TestDoubledSlash(t *testing.T) {
 	h := newHarness(t)
 	conn, err := h.dialAt("//v1/vtuber/ws", "Authorization", "Bearer "+secret)
@@ -107,7 +109,7 @@ func TestDoubledSlash(t *testing.T) {
 	}
 }
 
-// TestUnsupportedParameters are refused, because the client relies on them.
+// TestUnsupportedParameters tests that parameters on whose effect the client relies are refused.
 func TestUnsupportedParameters(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = said()
@@ -131,7 +133,7 @@ func TestUnsupportedParameters(t *testing.T) {
 	}
 }
 
-// TestResponsesAPI is answered with what to use instead.
+// TestResponsesAPI tests that the error for the Responses API names the supported API.
 func TestResponsesAPI(t *testing.T) {
 	h := newHarness(t)
 	answer, body := h.ask(t, http.MethodPost, "/v1/responses", `{"model":"perch","input":"hello"}`)

@@ -20,23 +20,23 @@ import (
 	"perch/waittest"
 )
 
-// authorization is the header of a skin.
+// authorization is the header line with the key of a skin.
 const authorization = "Authorization: Bearer " + secret
 
-// raw connects a skin that is read frame by frame, and returns when it is counted.
+// raw connects a skin whose WebSocket frames the test reads, and waits until the server counts the skin.
 func (h *harness) raw(t testing.TB) *avatartest.Raw {
 	t.Helper()
 	before := h.server.Connected()
 	c, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
 	must.Succeed(t, err)
 	t.Cleanup(func() { _ = c.Close() })
-	must.Succeed(t, c.(*net.TCPConn).SetReadBuffer(64<<10)) // otherwise the system's buffer may hold all that a test sends
+	must.Succeed(t, c.(*net.TCPConn).SetReadBuffer(64<<10)) // otherwise the system's buffer may hold everything that a test sends
 	r := avatartest.Upgrade(t, c, "/v1/vtuber/ws", authorization)
 	waittest.For(t, "the skin is counted", func() bool { return h.server.Connected() > before })
 	return r
 }
 
-// filler is a text that soon fills the network's buffers.
+// filler is a long text. A few hundred of them fill the network's buffers.
 var filler = strings.Repeat("x", 30_000)
 
 // someLate reports whether a skin cannot keep up.
@@ -44,8 +44,8 @@ func (h *harness) someLate() bool {
 	return slices.ContainsFunc(h.server.connected(), func(s *skin) bool { return s.view.Late() })
 }
 
-// TestSkinThatDoesNotRead delays no other, and is disconnected with TryLater when too many
-// frames wait.
+// TestSkinThatDoesNotRead tests that a skin that does not read delays no other skin, and is disconnected with
+// TryLater when too many frames wait.
 func TestSkinThatDoesNotRead(t *testing.T) {
 	h := newHarness(t)
 	h.server.timings.send = time.Minute // this machine may be slow
@@ -64,15 +64,16 @@ func TestSkinThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// TestUnreadMoodsAreBounded, and gestures: a slow skin delays no other, and reads the latest.
+// TestUnreadMoodsAreBounded tests that the number of unread moods and gestures is bounded. A slow skin delays no
+// other skin, and reads the latest ones.
 func TestUnreadMoodsAreBounded(t *testing.T) {
 	h := newHarness(t)
 	h.server.timings.send = time.Minute // this machine may be slow
 	slow, quick := h.raw(t), h.connect(t)
 	slow.SendShort(`{"type":"subscribe","events":["mood","gesture","notification"]}`)
-	const rounds = 300 // more than the network holds
+	const rounds = 300 // more than the network's buffers hold
 	for n := range rounds {
-		for i := range 20 { // each in another session, as a hostile program may name them
+		for i := range 20 { // each in another session, because a hostile program may name any number of sessions
 			h.happens("", fmt.Sprint(n, "-", i), event.Gesture{Name: strings.Repeat("x", 200), By: event.ByModel},
 				event.Mood{Dominant: "celebration", Face: "happy", Feelings: event.Feelings{Celebration: float64(n) / rounds}})
 		}
@@ -93,7 +94,7 @@ func TestUnreadMoodsAreBounded(t *testing.T) {
 	}
 }
 
-// TestSlowSkinGetsLatestFrames: the latest state and face of each session, and every
+// TestSlowSkinGetsLatestFrames tests that a slow skin gets the latest state and face of each session, and every
 // notification that is not of low urgency.
 func TestSlowSkinGetsLatestFrames(t *testing.T) {
 	h := newHarness(t)
@@ -101,7 +102,7 @@ func TestSlowSkinGetsLatestFrames(t *testing.T) {
 	slow, quick := h.raw(t), h.connect(t)
 	h.happens(robotA, "s1", event.RobotOnline{})
 	quick.until()
-	const rounds = 400 // more than the network holds
+	const rounds = 400 // more than the network's buffers hold
 	for n := range rounds {
 		h.happens("", "", event.Notification{ID: "news", Text: fmt.Sprint(n, filler), Urgency: "normal"})
 		h.happens(robotA, "s1", event.ThinkingStarted{}, event.Emotion{Name: []string{"happy", "sad"}[n%2]}, event.ListeningStarted{})
@@ -136,7 +137,8 @@ func TestKeepAlive(t *testing.T) {
 	})
 }
 
-// TestConnectionsFromOneAddress are limited; a skin that leaves makes room.
+// TestConnectionsFromOneAddress tests that the number of connections from one address is limited, and that a
+// disconnected skin no longer counts.
 func TestConnectionsFromOneAddress(t *testing.T) {
 	h := newHarness(t)
 	var in []*socket.Conn

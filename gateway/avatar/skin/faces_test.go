@@ -11,7 +11,7 @@ import (
 	"perch/agent/thinker"
 )
 
-// writes returns a brain whose model writes a text.
+// writes returns a function for brain.think that replies with the text of a model.
 func writes(text string) func(context.Context, agent.Turn, func(agent.Reply) error) error {
 	return func(_ context.Context, t agent.Turn, out func(agent.Reply) error) error {
 		s := thinker.NewSpeech(t.Language)
@@ -24,7 +24,7 @@ func writes(text string) func(context.Context, agent.Turn, func(agent.Reply) err
 	}
 }
 
-// chats returns the answer to a client with a model's name.
+// chats returns the text of the reply to a request for a model.
 func (h *harness) chats(t *testing.T, model string) string {
 	t.Helper()
 	_, body := h.ask(t, http.MethodPost, chatPath, strings.Replace(chatOf(""), `"perch"`, `"`+model+`"`, 1))
@@ -33,7 +33,7 @@ func (h *harness) chats(t *testing.T, model string) string {
 	return content
 }
 
-// TestAll21FacesReachSkins, written as an emoji or as a tag.
+// TestAll21FacesReachSkins tests that skins get all 21 faces, which a model writes as an emoji or as a tag.
 func TestAll21FacesReachSkins(t *testing.T) {
 	h := newHarness(t)
 	c := h.connect(t)
@@ -56,8 +56,8 @@ func TestAll21FacesReachSkins(t *testing.T) {
 	}
 }
 
-// TestVerbatimTags: skins that ask for them get the model's own words, known or not; the others
-// get the nearest face.
+// TestVerbatimTags tests that skins that select the vocabulary "verbatim" get the tags as the model has written
+// them, and that the other skins get the nearest face.
 func TestVerbatimTags(t *testing.T) {
 	h := newHarness(t)
 	own, usual := h.connect(t), h.connect(t)

@@ -49,19 +49,19 @@ func (f family) Get(id device.ID) (device.Robot, error) {
 	return device.Robot{ID: id}, nil
 }
 
-// stranger is a robot that was not adopted by name.
+// stranger is a robot that is not adopted.
 const stranger device.ID = "a0b1c2d3e4ff"
 
 func (f family) Trusts(id device.ID) bool { return slices.Contains(f, id) && id != stranger }
 
-// away are robots without an open channel.
+// away is a fake of the robots, whose channels are all closed.
 type away struct{}
 
 func (away) Reachable() []device.ID                                         { return nil }
 func (away) Announce(context.Context, device.ID, notice.Announcement) error { return io.EOF }
 func (away) KeepOpen(device.ID, time.Time)                                  {}
 
-// brain is a scripted brain.
+// brain is a fake brain. It gives replies and err, or calls think if that is not nil, and records its turns.
 type brain struct {
 	mu      sync.Mutex
 	heard   []agent.Turn
@@ -94,7 +94,7 @@ func (b *brain) turns() []agent.Turn {
 	return b.heard
 }
 
-// harness is a server with the parts it has in the appliance, on loopback.
+// harness runs a server on loopback, with the parts of an appliance that the server uses.
 type harness struct {
 	bus     *event.Bus
 	board   *agent.Board
@@ -120,7 +120,7 @@ func bareOf(bus *event.Bus, board *agent.Board, notices *notice.Store) Options {
 		Find: device.ParseID, Questions: &asker{}, Words: agent.StockWords(), Zone: time.UTC, Log: log}
 }
 
-// newHarness runs a server with changed options.
+// newHarness returns a running harness, whose options were changed by the functions in change.
 func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	t.Helper()
 	h := &harness{bus: event.NewBus(), board: agent.NewBoard(), notices: notice.NewStore(&storetest.Table[notice.Notification]{}), brain: &brain{}}
@@ -165,7 +165,9 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 // pausable is a feed that a test can pause.
 type pausable struct {
 	*feed.Feed
-	pauses chan chan struct{} // each receives one element when the feed is paused, and is closed to continue
+	// pauses receives a channel for each pause. The feed receives one value from that channel when it is paused, and
+	// waits until the channel is closed.
+	pauses chan chan struct{}
 }
 
 func newPausable(f *feed.Feed) *pausable { return &pausable{f, make(chan chan struct{})} }
@@ -183,8 +185,8 @@ func (p *pausable) run(ctx context.Context) {
 		stop()
 		wg.Wait()
 		if goOn != nil {
-			<-goOn // paused
-			<-goOn // closed
+			<-goOn // pause has sent a value, so the feed is paused
+			<-goOn // the channel is closed, so the feed continues
 		}
 	}
 }
@@ -208,7 +210,7 @@ type client struct {
 	t     testing.TB
 	h     *harness
 	conn  *socket.Conn
-	early []string // frames that came before connect returned
+	early []string // frames that connect has received
 }
 
 // connect opens a skin's WebSocket, and waits until the skin is subscribed.
@@ -270,7 +272,7 @@ func (c *client) receive() string {
 	return strings.Replace(string(data), fmt.Sprintf(`,"ts":%d`, at.TS), "", 1)
 }
 
-// until returns the frames of all events so far.
+// until returns the frames of all events so far. The skin must be subscribed to notifications.
 func (c *client) until() (frames []string) {
 	c.t.Helper()
 	mark := c.h.mark()
@@ -285,7 +287,7 @@ func (c *client) until() (frames []string) {
 	}
 }
 
-// mark sends every skin a notification that marks the end of the frames so far.
+// mark publishes a notification that marks the end of the frames so far, and returns its quoted ID.
 func (h *harness) mark() string {
 	h.marks++
 	id := fmt.Sprintf("mark-%d", h.marks)
@@ -303,7 +305,7 @@ func (c *client) expect(want ...string) {
 	}
 }
 
-// schemas returns the published schemas.
+// schemas returns the schemas of frames ("event") and commands ("command").
 var schemas = sync.OnceValue(func() map[string]*jsonschema.Resolved {
 	resolved := map[string]*jsonschema.Resolved{}
 	for _, name := range []string{"event", "command"} {
@@ -322,7 +324,7 @@ var schemas = sync.OnceValue(func() map[string]*jsonschema.Resolved {
 	return resolved
 })
 
-// valid checks a frame against the schema.
+// valid fails the test if data does not match a schema. of is a key of schemas.
 func valid(t testing.TB, of string, data []byte) {
 	t.Helper()
 	if err := validate(of, data); err != nil {
@@ -338,7 +340,7 @@ func validate(of string, data []byte) error {
 	return schemas()[of].Validate(v)
 }
 
-// ask sends a request, and returns the answer and its body.
+// ask sends a request with the key, and returns the response and its body.
 func (h *harness) ask(t testing.TB, method, path, body string, header ...string) (*http.Response, string) {
 	t.Helper()
 	return httpservertest.Ask(t, method, h.url+path, body, append([]string{"Authorization", "Bearer " + secret}, header...)...)

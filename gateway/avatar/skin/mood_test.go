@@ -10,7 +10,7 @@ import (
 	"perch/event"
 )
 
-// TestMoodsNeedSubscription, as gestures and looks do.
+// TestMoodsNeedSubscription tests that moods, gestures and looks are sent only to skins that subscribe to them.
 func TestMoodsNeedSubscription(t *testing.T) {
 	h := newHarness(t)
 	usual, c := h.connect(t), h.connect(t)
@@ -40,7 +40,8 @@ func TestMoodsNeedSubscription(t *testing.T) {
 	}
 }
 
-// TestGestureInJoinedTalk is published for the chat and the robot, unless that is a stranger.
+// TestGestureInJoinedTalk tests that a gesture in a robot's conversation is published for the chat, and for the
+// robot if the robot is adopted.
 func TestGestureInJoinedTalk(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = []agent.Reply{agent.Cue{Kind: "anim", Value: "wave"}, agent.Cue{Kind: "pause", Value: "1"}, agent.Say{Text: "Hello."},

@@ -16,7 +16,7 @@ import (
 
 const notificationsPath = "/v1/vtuber/notifications"
 
-// TestNotificationWaitsForASkin, and is shown once.
+// TestNotificationWaitsForASkin tests that a notification waits for a skin and is shown once.
 func TestNotificationWaitsForASkin(t *testing.T) {
 	h := newHarness(t)
 	reader := h.bus.Read()
@@ -40,13 +40,13 @@ func TestNotificationWaitsForASkin(t *testing.T) {
 	if got := second.until(); len(got) > 0 {
 		t.Errorf("it is shown again: %v", got)
 	}
-	first.send(`{"type":"subscribe"}`) // as clients do when they connect
+	first.send(`{"type":"subscribe"}`) // clients subscribe when they connect
 	if got := first.answered(); len(got) > 0 {
 		t.Errorf("it is shown again: %v", got)
 	}
 }
 
-// TestAcknowledgements end a notification for all skins.
+// TestAcknowledgements tests that an acknowledgement ends a notification for all skins.
 func TestAcknowledgements(t *testing.T) {
 	h := newHarness(t)
 	one, other := h.connect(t), h.connect(t)
@@ -78,7 +78,7 @@ func TestAcknowledgements(t *testing.T) {
 	}
 }
 
-// TestNotificationsAreFiltered by session and robot.
+// TestNotificationsAreFiltered tests that notifications are filtered by session and robot.
 func TestNotificationsAreFiltered(t *testing.T) {
 	h := newHarness(t)
 	all, some := h.connect(t), h.connect(t)
@@ -162,7 +162,7 @@ func (a *asker) Reply(id string, allow bool) error {
 	return nil
 }
 
-// TestQuestionIsAnsweredOnce by skins.
+// TestQuestionIsAnsweredOnce tests that only the first answer of a skin to a question is accepted.
 func TestQuestionIsAnsweredOnce(t *testing.T) {
 	for _, allow := range []string{"true", "false"} {
 		q := &asker{id: "q7"}

@@ -15,19 +15,20 @@ import (
 	"perch/voice"
 )
 
-// TestTurnsArePublishedAtTheSpeedOfSpeech although the agent answers at once.
+// TestTurnsArePublishedAtTheSpeedOfSpeech tests that the events of a turn are published at the speed of speech
+// although the agent answers at once.
 func TestTurnsArePublishedAtTheSpeedOfSpeech(t *testing.T) {
-	const one = 360 * time.Millisecond // to say "One." or "Two."
+	const one = 360 * time.Millisecond // duration of "One." or "Two."
 	replies := []agent.Reply{agent.Felt{Emotion: agent.Emotion{Name: "happy"}}, agent.Say{Text: "One."},
 		agent.ToolStatus{ToolStatus: event.ToolStatus{ID: "t", Name: "look", Status: event.ToolRunning}},
 		agent.ToolStatus{ToolStatus: event.ToolStatus{ID: "t", Name: "look", Status: event.ToolDone}},
 		agent.Felt{Emotion: agent.Emotion{Name: "sad"}}, agent.Cue{Kind: "anim", Value: "wave"}, agent.Say{Text: "Two."}, agent.Done{}}
 	const begins = "0s heard, 0s thinking_started, 0s emotion, 0s speaking_started, 0s said"
 	for name, c := range map[string]struct {
-		again time.Duration // time of a second turn; 0 for a single one
-		leave bool          // the client leaves after the last reply
-		sound time.Duration // what the client plays of each sentence; 0 if that is unknown
-		quiet bool          // the client is interrupted while it plays the first
+		again time.Duration // time of a second turn; 0 for a single turn
+		leave bool          // the client disconnects after the last reply
+		sound time.Duration // duration of the sound of each sentence; 0 if the client plays no sound
+		quiet bool          // the client is interrupted while it plays the first sentence
 		want  string
 	}{
 		"a turn": {0, false, 0, false, begins + ", 360ms tool_status, 360ms tool_status, 360ms emotion, 360ms gesture, 360ms said, 720ms turn_ended"},
@@ -44,7 +45,7 @@ func TestTurnsArePublishedAtTheSpeedOfSpeech(t *testing.T) {
 				bus := event.NewBus()
 				o := bare(bus, agent.NewBoard())
 				o.Loudness = &voice.Loudness{}
-				o.Loudness.Level("vtb_x") // somebody looks
+				o.Loudness.Level("vtb_x") // a program uses the loudness
 				o.Mind = agent.NewMind(agent.Always(&brain{replies: replies}), agent.NewMemory(&storetest.Table[agent.Entry]{}), bus, o.Log)
 				s, reader, began, sound := New(o), bus.Read(), time.Now(), time.Now()
 				ask := func() {
@@ -96,7 +97,7 @@ func TestTurnsArePublishedAtTheSpeedOfSpeech(t *testing.T) {
 	}
 }
 
-// TestPlaybacksAreBounded: a program that asks in ever new conversations fills no memory with what is still to be shown.
+// TestPlaybacksAreBounded tests that the number of playbacks is bounded if a program starts ever new conversations.
 func TestPlaybacksAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus := event.NewBus()

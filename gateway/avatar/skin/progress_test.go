@@ -10,10 +10,10 @@ import (
 	"perch/event"
 )
 
-// ofRun matches what differs between two streams of the same answer.
+// ofRun matches the parts that differ between two streams of the same reply.
 var ofRun = regexp.MustCompile(`"id":"chatcmpl-[A-Z0-9]+"|"created":\d+`)
 
-// plainStream is the stream of said without the status of tools.
+// plainStream is the stream for the replies of said, without the status of tools.
 const plainStream = `data: {ID,"object":"chat.completion.chunk",AT,"model":"perch","choices":[{"index":0,"delta":{"role":"assistant"},"finish_reason":null}]}
 
 data: {ID,"object":"chat.completion.chunk",AT,"model":"perch","choices":[{"index":0,"delta":{"content":"[happy] Build is green."},"finish_reason":null}]}
@@ -26,8 +26,8 @@ data: [DONE]
 
 `
 
-// TestToolProgress is sent as by Hermes Agent if the header requests it; any other stream stays
-// byte for byte the same.
+// TestToolProgress tests that the status of tools is sent in the format of Hermes Agent if the header requests
+// it, and that all other streams are unchanged.
 func TestToolProgress(t *testing.T) {
 	h := newHarness(t)
 	tool := func(id, name, status, detail string) agent.Reply {

@@ -16,7 +16,7 @@ import (
 	"perch/must"
 )
 
-// state returns an agent_state of robot A's session.
+// state returns an agent_state frame of robot A's session. more is appended to its fields.
 func state(name, more string) string {
 	return `{"type":"agent_state","state":"` + name + `","session_id":"s1","robot":"a0b1c2d3e4f5"` + more + `}`
 }
@@ -34,7 +34,7 @@ func turnOfTwoTools() []event.Event {
 	}
 }
 
-// theTurn returns its frames for skins of seven or ten states.
+// theTurn returns the frames of turnOfTwoTools, for a skin that gets all ten states (all is true) or seven.
 func theTurn(all bool) []string {
 	const r = `"session_id":"s1","robot":"a0b1c2d3e4f5"`
 	frames := []string{
@@ -55,7 +55,7 @@ func theTurn(all bool) []string {
 		switch {
 		case all && (f == "listening" || f == "speaking"):
 			frames[i] = state(f, "")
-		case f == "listening": // idle as before
+		case f == "listening": // shown as idle, which is the state already
 			frames[i] = ""
 		case f == "speaking":
 			frames[i] = state("thinking", "")
@@ -87,7 +87,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestLateSkinGetsSnapshot after every step of a turn.
+// TestLateSkinGetsSnapshot tests that a skin that connects after any step of a turn gets a snapshot.
 func TestLateSkinGetsSnapshot(t *testing.T) {
 	h := newHarness(t)
 	early := h.connect(t)
@@ -137,7 +137,7 @@ func TestSubscriptions(t *testing.T) {
 	c := h.connect(t)
 	for _, w := range []struct {
 		subscribe     string
-		with, without []string // what is among the frames
+		with, without []string // texts that the frames contain, and texts that they do not contain
 	}{
 		{`{}`, []string{"s1", "s2", "agent_state", "tool_status", "emotion", `"tag":"love"`}, []string{"listening"}},
 		{`{"events":["emotion"]}`, []string{"s1", "s2", "emotion"}, []string{"agent_state", "tool_status"}},
@@ -154,9 +154,9 @@ func TestSubscriptions(t *testing.T) {
 		text := strings.Replace(`{"type":"subscribe",`+w.subscribe[1:], ",}", "}", 1)
 		valid(t, "command", []byte(strings.Replace(text, `"session_ids":null`, `"session_ids":[]`, 1)))
 		c.send(text)
-		c.answered() // with what the new filter takes of the present
+		c.answered() // discards the snapshot for the new filter
 		happens()
-		// Whatever is subscribed to, a pong comes when asked; marks may not.
+		// settle works for any subscription, while until needs notifications.
 		frames := c.settle()
 		all := strings.Join(frames, "\n")
 		for _, s := range w.with {
@@ -176,12 +176,12 @@ func TestSubscriptions(t *testing.T) {
 func (c *client) settle() (frames []string) {
 	c.t.Helper()
 	other := c.h.connect(c.t)
-	other.until() // the feed has come so far
+	other.until() // the feed has handled all events
 	other.conn.Drop()
 	return c.answered()
 }
 
-// answered returns the frames before the answer to a ping.
+// answered sends a ping, and returns the frames before the pong.
 func (c *client) answered() (frames []string) {
 	c.t.Helper()
 	c.send(`{"type":"ping"}`)
@@ -238,20 +238,20 @@ func TestWrongCommands(t *testing.T) {
 	if got := c.next(); !strings.Contains(got, "binary") {
 		t.Error(got)
 	}
-	// What is known of it has been obeyed: states, and no tools.
+	// The known part of the command took effect: states are sent, and tools are not.
 	h.happens(robotA, "s1", event.ThinkingStarted{}, event.ToolStatus{ID: "t", Status: event.ToolRunning})
 	if all := strings.Join(c.settle(), "\n"); !strings.Contains(all, "working") || strings.Contains(all, "tool_status") {
 		t.Error(all)
 	}
 }
 
-// TestManySubscribes: the last one counts.
+// TestManySubscribes tests that the last of many subscriptions is in effect.
 func TestManySubscribes(t *testing.T) {
 	h := newHarness(t)
 	c := h.connect(t)
 	h.happens(robotA, "s1", event.RobotOnline{}, event.ThinkingStarted{})
 	c.until()
-	for i := range 200 { // 50 are taken in a second
+	for i := range 200 { // the server handles 50 per second
 		c.send(fmt.Sprintf(`{"type":"subscribe","events":["emotion","agent_state"],"session_ids":["s%d","s1"]}`, i))
 	}
 	c.send(`{"type":"subscribe","events":["emotion"]}`)
@@ -262,27 +262,27 @@ func TestManySubscribes(t *testing.T) {
 	}
 }
 
-// TestSessionReplacesAnother of the same robot.
+// TestSessionReplacesAnother tests that a new session of a robot replaces the previous session.
 func TestSessionReplacesAnother(t *testing.T) {
 	h := newHarness(t)
 	c := h.connect(t)
 	h.happens(robotA, "s1", event.RobotOnline{}, event.ThinkingStarted{})
 	h.happens(robotA, "s2", event.RobotOnline{})
-	h.happens(robotA, "s1", event.SpeakingStarted{}) // too late
+	h.happens(robotA, "s1", event.SpeakingStarted{}) // an event of the old session, which has no effect
 	want := []string{state("idle", ""), state("thinking", ""), state("idle", ""), strings.Replace(state("idle", ""), "s1", "s2", 1)}
 	if got := c.until(); !slices.Equal(got, want) {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}
 }
 
-// TestMissedEventsAreReplaced by the board's states.
+// TestMissedEventsAreReplaced tests that skins get the states of the board after the feed has missed events.
 func TestMissedEventsAreReplaced(t *testing.T) {
 	h := newHarness(t)
 	c := h.connect(t)
 	h.happens(robotA, "s1", event.RobotOnline{})
 	h.happens(robotB, "s2", event.RobotOnline{}, event.ThinkingStarted{})
 	c.until()
-	goOn := h.feed.pause() // the feed is slower than the bus
+	goOn := h.feed.pause() // so that the feed misses events
 	for range 5000 {
 		h.happens("", "", event.Misheard{})
 	}
@@ -308,7 +308,7 @@ func TestMissedEventsAreReplaced(t *testing.T) {
 	}
 }
 
-// TestSchema is served, and describes every kind of frame.
+// TestSchema tests that the schema is served, and describes every kind of frame and command.
 func TestSchema(t *testing.T) {
 	h := newHarness(t)
 	answer, body := h.ask(t, "GET", "/v1/vtuber/schema", "")
@@ -328,7 +328,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// called sets a Find that knows robotA by name, too.
+// called sets a Find that also knows robotA by the name "kitchen".
 func called(o *Options) {
 	o.Find = func(robot string) (device.ID, error) {
 		if strings.EqualFold(robot, "kitchen") {
@@ -338,7 +338,7 @@ func called(o *Options) {
 	}
 }
 
-// TestRobotNames are valid in talks, filters and notifications.
+// TestRobotNames tests that a robot's name is valid in conversations, filters and notifications.
 func TestRobotNames(t *testing.T) {
 	h := newHarness(t, called)
 	c := h.connect(t)
@@ -385,7 +385,7 @@ func FuzzCommand(f *testing.F) {
 		if f := c.filter; c.kind == "subscribe" && (len(f.Kinds) > 5 || len(f.Sessions) > maxSessions || !words.Knows(f.Vocabulary)) {
 			t.Errorf("%+v", f)
 		}
-		// What the schema allows is obeyed.
+		// A command that the schema allows must be accepted.
 		if bad != nil && validate("command", text) == nil && !strings.Contains(string(text), "vocabulary") &&
 			!strings.Contains(string(text), "robot:") &&
 			len(text) < 50 {
