@@ -20,7 +20,7 @@ type character interface {
 	capability() json.RawMessage
 	// perceptions returns the latest perception of each category.
 	perceptions(now time.Time) []message
-	// play has the character perform an action.
+	// play makes the character perform an action.
 	play(ctx context.Context, action message) error
 }
 
@@ -87,7 +87,8 @@ func (s *Server) characterOf(session string) (c character, registered bool) {
 	return a.character, true
 }
 
-// attach makes c the character of a session's agent, and closes the previous character.
+// attach makes c the character of a session's agent, and closes the previous character. It returns
+// errInvalid if the session has no agent or the agent's character is a robot, and after Close.
 func (s *Server) attach(session string, c *client) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,8 +109,8 @@ type referenceError string
 
 func (e referenceError) Error() string { return string(e) }
 
-// errInvalid is the error for a character that connects to a session without an agent, or to one whose
-// character is a robot.
+// errInvalid is the error for a character that connects to a session without an agent, or to a
+// session whose character is a robot.
 const errInvalid = referenceError("Invalid session ID")
 
 // detach removes a disconnected character from its agent.
@@ -123,7 +124,7 @@ func (s *Server) detach(session string, c *client) {
 	}
 }
 
-// play has the character of a session perform an action.
+// play makes the character of a session perform an action.
 func (s *Server) play(ctx context.Context, session string, action message) error {
 	c, registered := s.characterOf(session)
 	if !registered {

@@ -34,7 +34,7 @@ type client struct {
 	sending sync.Mutex // held while an action is sent
 
 	mu     sync.Mutex
-	can    json.RawMessage // data of the capability message; nil until that is received
+	can    json.RawMessage // data of the latest capability message; nil before the first one
 	latest []message       // latest perception of each category, in the order that the categories first appeared
 }
 
@@ -65,7 +65,8 @@ func (c *client) play(_ context.Context, action message) error {
 
 // handleMessage stores a perception or a capability. A capability replaces the previous one and discards
 // all perceptions. handleMessage drops everything else: invalid messages, messages of other types,
-// perceptions that arrive before the capability, and those of a category beyond maxCategories.
+// perceptions that arrive before the capability, and perceptions of a new category if maxCategories are
+// stored.
 func (c *client) handleMessage(text []byte, now time.Time) {
 	m, err := parseMessage(text, now)
 	if err != nil {

@@ -59,8 +59,8 @@ type ToolEndpoint struct {
 // endpointInstructions tell a coding agent what the tools do.
 const endpointInstructions = `What you can do in the house while somebody talks with you: use the robot's own abilities, set timers, and remember facts. The tools work only while you answer.`
 
-// Open returns the endpoint of a new session. url is the address at which Routes is mounted. After
-// e.Close, clients are refused.
+// Open returns the endpoint of a new session. url is the address of the endpoint that Routes mounts. The
+// endpoint refuses all clients if e.Close was called before.
 func (e *ToolEndpoints) Open(url string) *ToolEndpoint {
 	t := &ToolEndpoint{endpoints: e, url: url, bearer: rand.Text(), calls: make(chan struct{}, maxCalls), offered: map[string]thinker.Tool{}}
 	t.server, t.http = newMCP("perch", endpointInstructions, &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}, defaultIdle)

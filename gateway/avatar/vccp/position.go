@@ -40,8 +40,8 @@ func parseLookAt(data json.RawMessage) (position, error) {
 	return p, nil
 }
 
-// maxYaw is the largest yaw of a Stack-chan's head to either side, in degrees. The robot's own
-// tool checks the exact range of yaw and pitch.
+// maxYaw is the largest yaw of a Stack-chan's head to either side, in degrees. robotControl.Call limits
+// yaw and pitch to the range of the robot's tool.
 const maxYaw = device.MaxHeadYaw
 
 // angles returns the angles of a head that looks at p, in degrees. yaw is negative to the robot's

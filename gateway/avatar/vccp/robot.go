@@ -152,7 +152,7 @@ func (c robotCharacter) speak(ctx context.Context, data json.RawMessage) error {
 	return err
 }
 
-// call calls the robot's tool that findTool finds. The firmware checks the ranges of the arguments.
+// call calls the robot's tool that findTool finds. robotControl.Call limits the arguments to their ranges.
 func (c robotCharacter) call(ctx context.Context, name string, arguments map[string]any) error {
 	t, ok := c.findTool(name)
 	if !ok {

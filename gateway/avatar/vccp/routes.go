@@ -50,7 +50,7 @@ func (s *Server) CharacterRoutes(r gin.IRouter) {
 const sessionHeader = "Mcp-Session-Id"
 
 // noSession is the response to a request that has no session ID and does not begin a session. VCCP's
-// reference server sends the same.
+// reference server sends the same response.
 const noSession = `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`
 
 // post serves a POST request. An initialize request begins a session.

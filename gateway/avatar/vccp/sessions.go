@@ -33,8 +33,8 @@ func (s *Server) beginRequest(session string) (end func()) {
 	}
 }
 
-// makeRoom reports whether one more session may be opened, and counts that session in s.opening. If
-// maxSessions are open, it closes the session that has been idle for longest, but only if that
+// makeRoom reports whether one more session may be opened, and if so counts that session in s.opening. If
+// maxSessions are open, makeRoom closes the session that has been idle for longest, but only if that
 // session has been idle for at least minIdle.
 func (s *Server) makeRoom() bool {
 	s.mu.Lock()

@@ -90,8 +90,8 @@ func (s *Server) updateTools() {
 	}, s.newHandler)
 }
 
-// replaceTools replaces the tools of a server by the tools in wanted. offered holds the tools that the
-// server has, and is updated. A tool is not added if describe returns nil.
+// replaceTools replaces the tools of a server with the tools in wanted. It updates offered, which holds the
+// present tools of the server. It does not add a tool for which describe returns nil.
 func replaceTools[T any](server *mcp.Server, offered, wanted map[string]T, describe func(name string, t T) *mcp.Tool,
 	newHandler func(T) mcp.ToolHandler) {
 	var removed []string

@@ -1,8 +1,8 @@
 // Package vccp serves the Virtual Character Control Protocol (VCCP) 1.0: a language model connects
-// by MCP, a character by WebSocket, and the character performs the model's actions. A robot can be
-// the character too, and a model can also call the robots' own tools. ToolEndpoints offers the tools
-// of a turn to coding agents that the appliance has started. docs/vccp.md lists the differences from
-// the specification of the protocol.
+// by MCP, a character connects by WebSocket, and the character performs the model's actions. A robot
+// can be the character too, and a model can also call the robots' own tools. ToolEndpoints offers the
+// tools of a turn to coding agents that the appliance has started. docs/vccp.md lists the differences
+// from the specification of the protocol.
 package vccp
 
 import (
@@ -27,16 +27,17 @@ import (
 type robotControl interface {
 	// Tools returns the robot's latest list of tools.
 	Tools(id device.ID) []device.Tool
-	// Call calls a tool, and waits for the result until ctx ends.
+	// Call calls a tool, and waits for the result until ctx ends. It limits angles and colours to the
+	// ranges of the tool's arguments.
 	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
-	// Speak has a robot speak. queued is true if the robot will speak once it connects.
+	// Speak makes a robot speak. queued is true if the robot is not connected and will speak later.
 	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
-	// Feel has a robot show a face.
+	// ShowEmotion makes a robot show a face.
 	ShowEmotion(ctx context.Context, id device.ID, e agent.Emotion) error
 }
 
 // registry holds the registered robots. Models can use only adopted robots: models read the
-// descriptions of a robot's tools, where a robot that nobody has adopted could place a prompt.
+// descriptions of a robot's tools, and a robot that nobody has adopted could write a prompt there.
 type registry interface {
 	List() []device.Robot
 	// Trusts reports whether a robot is adopted.
@@ -48,7 +49,7 @@ type senses interface {
 	Robot(id device.ID, now time.Time) perception.State
 }
 
-// skills are those skills of the household's character that other programs may call.
+// skills are the skills of the default character that other programs may call.
 type skills interface {
 	Exposed() []thinker.Tool
 	CallExposed(ctx context.Context, name string, args json.RawMessage, now time.Time) (string, error)
@@ -72,7 +73,7 @@ type Options struct {
 // Limits for models and characters.
 const (
 	maxSessions = 32               // MCP sessions
-	minIdle     = time.Minute      // before a session may be closed to make room for another
+	minIdle     = time.Minute      // idle time after which a session may be closed to make room for another
 	maxCalls    = 16               // tool calls in progress
 	defaultIdle = time.Hour        // default of Options.Idle
 	quietFor    = 50 * time.Second // value of Server.quiet outside tests
