@@ -50,7 +50,7 @@ func (n *neck) Call(ctx context.Context, name string, args map[string]any) (devi
 
 func (*neck) Reboot(context.Context) error { return nil }
 
-// lent runs ToolEndpoints.
+// lent holds a running server of ToolEndpoints.
 type lent struct {
 	talks   *ToolEndpoints
 	thinker *thinker.Brain
@@ -81,7 +81,8 @@ func (m *model) names() (names []string) {
 	return names
 }
 
-// TestLentTools are available to the talk's agent only, during its turn, for its robot.
+// TestLentTools tests that the tools of a turn are available only to the coding agent of the session, only during the turn,
+// and only for the turn's robot.
 func TestLentTools(t *testing.T) {
 	l := newLent(t)
 	url := l.server.URL + "/mcp/talk"
@@ -117,7 +118,7 @@ func TestLentTools(t *testing.T) {
 	if text, failed := m.call("self_robot_turn", object{"yaw": 40}); !failed || text != errNoTurn.Error() {
 		t.Errorf("between two turns: %t %s", failed, text)
 	}
-	// The next turn has no robot, and the agent is notified.
+	// The next turn has no robot, and the coding agent is notified of the change.
 	talk.StartTurn(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{}, nil))
 	<-m.changed
 	if got := m.names(); len(got) != 0 {
@@ -144,7 +145,7 @@ func TestLentTools(t *testing.T) {
 	}
 }
 
-// TestEndTurnWaits for running calls.
+// TestEndTurnWaits tests that EndTurn waits for running calls.
 func TestEndTurnWaits(t *testing.T) {
 	l := newLent(t)
 	talk := l.talks.Open(l.server.URL + "/mcp/talk")
@@ -164,7 +165,7 @@ func TestEndTurnWaits(t *testing.T) {
 	}
 }
 
-// odd is a source with invalid schemas.
+// odd is a source of tools, most of which have invalid schemas.
 type odd struct{}
 
 func (odd) Tools(context.Context) []thinker.Tool {
@@ -177,7 +178,7 @@ func (odd) Call(context.Context, string, json.RawMessage) (string, error) {
 	return "", errors.New("never")
 }
 
-// TestOddSchemas disable only their own tools.
+// TestOddSchemas tests that an invalid schema disables only its own tool.
 func TestOddSchemas(t *testing.T) {
 	l := newLent(t, odd{})
 	talk := l.talks.Open(l.server.URL + "/mcp/talk")
@@ -189,7 +190,7 @@ func TestOddSchemas(t *testing.T) {
 	}
 }
 
-// TestTalksAreBounded in their connections, and Close ends them.
+// TestTalksAreBounded tests that the number of MCP sessions of an endpoint is bounded, and that Close ends them.
 func TestTalksAreBounded(t *testing.T) {
 	l := newLent(t)
 	url := l.server.URL + "/mcp/talk"

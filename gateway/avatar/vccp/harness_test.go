@@ -38,15 +38,15 @@ const (
 	key              = "key-of-the-skins"
 )
 
-// robots records its calls.
+// robots is a fake of the registry and the control of robots, and records calls.
 type robots struct {
 	mu        sync.Mutex
 	known     []device.ID
-	strangers map[device.ID]bool // not adopted by name
+	strangers map[device.ID]bool // robots that are not adopted
 	tools     []device.Tool
 	asked     []string
 	err       error
-	answer    func(ctx context.Context) (device.Result, error) // of a tool, instead of "true"
+	answer    func(ctx context.Context) (device.Result, error) // returns the result of a tool; nil for "true"
 }
 
 func (r *robots) note(parts ...any) error {
@@ -105,7 +105,7 @@ func (r *robots) Call(ctx context.Context, id device.ID, tool string, arguments 
 	return device.Result{Text: "true"}, err
 }
 
-// stackChan returns some of its tools.
+// stackChan returns some tools of a Stack-chan.
 func stackChan() []device.Tool {
 	angle := func(most int) device.Argument {
 		least := -9999
@@ -123,7 +123,7 @@ func stackChan() []device.Tool {
 	}
 }
 
-// harness is a server with the parts it has in the appliance.
+// harness holds a server and the parts of an appliance that the server uses.
 type harness struct {
 	robots *robots
 	bus    *event.Bus
@@ -133,7 +133,7 @@ type harness struct {
 	log    *bytes.Buffer
 }
 
-// newHarness runs a server that knows two robots, behind its key.
+// newHarness returns a harness whose server knows two robots and requires a key.
 func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	t.Helper()
 	h := &harness{robots: &robots{known: []device.ID{robotA, robotB}, tools: stackChan()}, bus: event.NewBus(), senses: perception.NewStates(&storetest.Table[perception.State]{}),
@@ -159,7 +159,7 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	return h
 }
 
-// runs runs the server until end is called.
+// runs calls Server.Run on another goroutine until end is called.
 func (h *harness) runs() (end func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -167,7 +167,7 @@ func (h *harness) runs() (end func()) {
 	return func() { stop(); running.Wait() }
 }
 
-// named returns the firmware's face of a name.
+// named returns the firmware's face with a name.
 func named(preset string) (agent.Emotion, bool) {
 	all := agent.Emotions()
 	i := slices.IndexFunc(all, func(e agent.Emotion) bool { return e.Name == preset })
@@ -177,7 +177,7 @@ func named(preset string) (agent.Emotion, bool) {
 	return all[i], true
 }
 
-// bearing adds a bearer to every request.
+// bearing adds a bearer token to every request.
 type bearing struct {
 	http.RoundTripper
 	bearer string
@@ -189,14 +189,14 @@ func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.RoundTripper.RoundTrip(r)
 }
 
-// model is a client of the official library.
+// model is an MCP client of the official library.
 type model struct {
 	t testing.TB
 	*mcp.ClientSession
 	changed chan struct{}
 }
 
-// onChange records a change of the tools. It must not block.
+// onChange records that the list of tools has changed. It must not block.
 func (m *model) onChange(context.Context, *mcp.ToolListChangedRequest) {
 	select {
 	case m.changed <- struct{}{}:
@@ -243,7 +243,7 @@ func (m *model) call(name string, arguments any) (text string, failed bool) {
 	return text, r.IsError
 }
 
-// must calls a tool that must not fail.
+// must calls a tool, and fails the test if the tool fails.
 func (m *model) must(name string, arguments any) string {
 	m.t.Helper()
 	text, failed := m.call(name, arguments)
@@ -255,7 +255,7 @@ func (m *model) must(name string, arguments any) string {
 
 type object = map[string]any
 
-// body is a character connected by WebSocket.
+// body is a character that is connected by WebSocket.
 type body struct {
 	t testing.TB
 	*socket.Conn
@@ -301,7 +301,7 @@ func (h *harness) post(t testing.TB, text string, header ...string) (int, http.H
 	return answer.StatusCode, answer.Header, body
 }
 
-// raw connects a character that is read frame by frame.
+// raw connects a character whose WebSocket frames the test reads.
 func (h *harness) raw(t testing.TB, path string) *avatartest.Raw {
 	t.Helper()
 	r := avatartest.DialRaw(t, h.http.URL, path, "Authorization: Bearer "+key)

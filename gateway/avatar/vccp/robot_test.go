@@ -24,7 +24,7 @@ import (
 
 var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 
-// toolsListed is the event of a new list of tools.
+// toolsListed is the event for a new list of tools.
 var toolsListed = event.ToolsListed{Count: 1}
 
 func TestRobotAsCharacter(t *testing.T) {
@@ -89,7 +89,7 @@ func TestRobotAsCharacter(t *testing.T) {
 	}
 }
 
-// TestRobotWithoutHead has only the actions of its tools.
+// TestRobotWithoutHead tests that a robot supports only the actions for which it has tools.
 func TestRobotWithoutHead(t *testing.T) {
 	h := newHarness(t)
 	h.robots.tools = nil
@@ -105,7 +105,7 @@ func TestRobotWithoutHead(t *testing.T) {
 	}
 }
 
-// TestRobotsPerceptions: the latest of each name, and the state.
+// TestRobotsPerceptions tests that the perceptions are the latest event of each name, and the state.
 func TestRobotsPerceptions(t *testing.T) {
 	h := newHarness(t)
 	seq := uint64(0)
@@ -140,7 +140,7 @@ func TestRobotsPerceptions(t *testing.T) {
 	}
 }
 
-// TestAngles: a head with these angles looks at the position, as far as it turns.
+// TestAngles tests that a head with the angles of a position looks at the position, within the range of the head.
 func TestAngles(t *testing.T) {
 	for _, c := range []struct {
 		at         position
@@ -166,7 +166,7 @@ func TestAngles(t *testing.T) {
 			t.Fatalf("%+v: %d %d", p, yaw, pitch)
 		}
 		if yaw == -maxYaw || yaw == maxYaw {
-			return // it does not turn so far
+			return // the head cannot turn that far
 		}
 		y, up := float64(yaw)*math.Pi/180, float64(pitch)*math.Pi/180
 		looks := position{-math.Sin(y) * math.Cos(up), math.Sin(up), math.Cos(y) * math.Cos(up)}
@@ -176,7 +176,7 @@ func TestAngles(t *testing.T) {
 	})
 }
 
-// TestTooManyCalls at a time are refused.
+// TestTooManyCalls tests that calls above maxCalls are refused.
 func TestTooManyCalls(t *testing.T) {
 	h := newHarness(t)
 	for range maxCalls {
@@ -190,7 +190,7 @@ func TestTooManyCalls(t *testing.T) {
 	}
 }
 
-// TestToolNames are valid for every client.
+// TestToolNames tests that the names of tools are valid for every client.
 func TestToolNames(t *testing.T) {
 	for tool, want := range map[string]string{
 		"self.robot.set_head_angles": "a0b1c2d3e4f5_robot_set_head_angles", "otto walk/forward": "a0b1c2d3e4f5_otto_walk_forward",
@@ -203,7 +203,7 @@ func TestToolNames(t *testing.T) {
 	}
 }
 
-// FuzzMessage: an accepted message is sent on unchanged.
+// FuzzMessage tests that an accepted message is forwarded unchanged.
 func FuzzMessage(f *testing.F) {
 	for _, text := range []string{`{"type":"action","category":"lookAt","timestamp":"2024-01-01T00:00:00Z","data":{"target":{"type":"position","value":{"x":1,"y":2,"z":3}}}}`,
 		`{"type":"system","category":"capability","data":{"actions":[]}}`, `{"type":"perception","category":"\u0000","data":{}}`, `null`,
@@ -228,7 +228,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// TestRobotNames are valid in register-agent.
+// TestRobotNames tests that register-agent accepts a robot's name.
 func TestRobotNames(t *testing.T) {
 	h := newHarness(t, func(o *Options) {
 		o.Find = func(robot string) (device.ID, error) {
@@ -245,13 +245,13 @@ func TestRobotNames(t *testing.T) {
 	}
 }
 
-// tides is a skills with one skill.
+// tides is a fake of skills with one valid skill.
 type tides struct{}
 
 func (tides) Exposed() []thinker.Tool {
 	return []thinker.Tool{
 		{Name: "skill_tide", Description: "High water.", Schema: json.RawMessage(`{"type":"object","properties":{"place":{"type":"string"}}}`)},
-		{Name: "skill_odd", Schema: json.RawMessage(`{"type":"array"}`)}, // at which the library panics
+		{Name: "skill_odd", Schema: json.RawMessage(`{"type":"array"}`)}, // the library would panic
 	}
 }
 

@@ -22,8 +22,7 @@ func many(n int) (all []device.Tool) {
 	return all
 }
 
-// TestStrangersAreHidden: models can neither use nor register nor list robots that were not
-// adopted by name.
+// TestStrangersAreHidden tests that models cannot use, register or list robots that are not adopted.
 func TestStrangersAreHidden(t *testing.T) {
 	h := newHarness(t)
 	h.robots.known = []device.ID{"000000000001", "000000000002", robotA, robotB}
@@ -78,8 +77,8 @@ func TestStrangersAreHidden(t *testing.T) {
 	waittest.For(t, "they are back", func() bool { return offered()[robotA] == 150 })
 }
 
-// TestTooManySessions: one more session closes the one that was idle for longest, or is refused
-// if all are in use.
+// TestTooManySessions tests that a new session above the limit closes the session that was idle for longest, or is
+// refused if all sessions are in use.
 func TestTooManySessions(t *testing.T) {
 	h := newHarness(t)
 	now := time.Now()
@@ -113,7 +112,7 @@ func TestTooManySessions(t *testing.T) {
 		t.Errorf("one more, while all have just been used: %d", status)
 	}
 	now = now.Add(2 * maxSessions * time.Second)
-	if status := ping(0); status != 200 { // the oldest is in use again
+	if status := ping(0); status != 200 { // uses the oldest session again
 		t.Fatal(status)
 	}
 	if status := open(); status != 200 {
@@ -123,7 +122,7 @@ func TestTooManySessions(t *testing.T) {
 	if ping(0) != 200 || ping(2) != 200 || ping(maxSessions) != 200 {
 		t.Error("another has given way")
 	}
-	// The number stays bounded.
+	// The number of sessions stays bounded.
 	for range 3 * maxSessions {
 		now = now.Add(2 * minIdle)
 		if status := open(); status != 200 {
@@ -144,7 +143,7 @@ func TestTooManySessions(t *testing.T) {
 	}
 }
 
-// TestStrangeSchemas of robots become schemas of objects.
+// TestStrangeSchemas tests that the schema of every robot's tool is offered with the type object.
 func TestStrangeSchemas(t *testing.T) {
 	h := newHarness(t)
 	h.robots.tools = nil
@@ -169,7 +168,7 @@ func TestStrangeSchemas(t *testing.T) {
 	}
 }
 
-// TestInvalidArguments are refused with the name of the argument, without Go types.
+// TestInvalidArguments tests that the error for an invalid argument contains the name of the argument, and no Go types.
 func TestInvalidArguments(t *testing.T) {
 	h := newHarness(t)
 	m := h.model(t)

@@ -23,8 +23,7 @@ import (
 	"perch/waittest"
 )
 
-// TestConversation is the flow of the protocol's document, with the official MCP library as the
-// model.
+// TestConversation tests the flow in the protocol's specification, with the official MCP library as the model.
 func TestConversation(t *testing.T) {
 	h := newHarness(t)
 	m := h.model(t)
@@ -81,7 +80,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestInvalidActions are answered with an error, and do not disconnect the character.
+// TestInvalidActions tests that an invalid action results in an error and does not disconnect the character.
 func TestInvalidActions(t *testing.T) {
 	h := newHarness(t)
 	m := h.model(t)
@@ -123,8 +122,8 @@ func TestInvalidActions(t *testing.T) {
 	again.next()
 }
 
-// TestRefusedSockets: the socket of a session that is not an agent's is closed with a violation;
-// without the key it is not accepted.
+// TestRefusedSockets tests that the WebSocket for a session without an agent is closed with the status for a policy
+// violation, and that a WebSocket without the key is not accepted.
 func TestRefusedSockets(t *testing.T) {
 	h := newHarness(t)
 	m := h.model(t)
@@ -151,7 +150,7 @@ func TestRefusedSockets(t *testing.T) {
 	}
 }
 
-// TestLaterCharacterReplacesEarlier, which is closed.
+// TestLaterCharacterReplacesEarlier tests that a new character replaces and closes the previous character.
 func TestLaterCharacterReplacesEarlier(t *testing.T) {
 	h := newHarness(t)
 	m := h.model(t)
@@ -166,7 +165,7 @@ func TestLaterCharacterReplacesEarlier(t *testing.T) {
 	second.can(m, `{"actions":[2]}`)
 }
 
-// TestNoCrossTalk between two models and their characters.
+// TestNoCrossTalk tests that two models reach only their own characters.
 func TestNoCrossTalk(t *testing.T) {
 	h := newHarness(t)
 	one, two := h.model(t), h.model(t)
@@ -214,7 +213,7 @@ func TestNoCrossTalk(t *testing.T) {
 	})
 }
 
-// TestHTTP without the library's client.
+// TestHTTP tests requests that are made without the library's client.
 func TestHTTP(t *testing.T) {
 	h := newHarness(t)
 	for _, text := range []string{``, `{}`, `[]`, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`} {
@@ -265,7 +264,7 @@ func TestHTTP(t *testing.T) {
 	})
 }
 
-// TestIdleSessions end, and their characters are closed.
+// TestIdleSessions tests that an idle session ends, and that its character is closed.
 func TestIdleSessions(t *testing.T) {
 	h := newHarness(t, func(o *Options) { o.Idle = 200 * time.Millisecond })
 	m := h.model(t)
@@ -281,7 +280,7 @@ func TestIdleSessions(t *testing.T) {
 	}
 }
 
-// TestBounds of the stored perceptions, and of a message.
+// TestBounds tests the maximum number of stored perceptions, and the maximum size of a message.
 func TestBounds(t *testing.T) {
 	c := &client{}
 	c.handleMessage([]byte(`{"type":"perception","category":"early","data":{}}`), noon)
@@ -305,7 +304,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestRobotsTools are offered under the robot's id, and follow the robot's list.
+// TestRobotsTools tests that a robot's tools are offered with the robot's ID in their names, and change with the robot's
+// list.
 func TestRobotsTools(t *testing.T) {
 	h := newHarness(t)
 	defer h.runs()()
@@ -348,7 +348,7 @@ func TestRobotsTools(t *testing.T) {
 	}
 }
 
-// TestCharacterWithoutPongs is disconnected.
+// TestCharacterWithoutPongs tests that a character that sends no pongs is disconnected.
 func TestCharacterWithoutPongs(t *testing.T) {
 	h := newHarness(t)
 	h.server.quiet = 200 * time.Millisecond
@@ -368,7 +368,7 @@ func TestCharacterWithoutPongs(t *testing.T) {
 	})
 }
 
-// upgrade asks for a WebSocket as a page does, which can set no header but subprotocols.
+// upgrade requests a WebSocket as a web page does, which can set no header except the list of subprotocols.
 func (h *harness) upgrade(t *testing.T, path, protocols string) *http.Response {
 	t.Helper()
 	host := strings.TrimPrefix(h.http.URL, "http://")
@@ -379,7 +379,8 @@ func (h *harness) upgrade(t *testing.T, path, protocols string) *http.Response {
 	return avatartest.NewRaw(t, c).Handshake(path, "Origin: http://"+host, "Sec-WebSocket-Protocol: "+protocols)
 }
 
-// TestKeysOfPages: a browser fails unless the answer names one of its subprotocols.
+// TestKeysOfPages tests that a key in a subprotocol is accepted, and that the response names another requested
+// subprotocol. Without that, a browser would close the connection.
 func TestKeysOfPages(t *testing.T) {
 	h := newHarness(t)
 	m := h.model(t)
