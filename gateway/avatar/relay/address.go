@@ -63,8 +63,8 @@ func dialHost(ctx context.Context, network, address string) (net.Conn, error) {
 	return conn, nil
 }
 
-// unreachable returns an error with a sentence for the owner, or err if it knows no better sentence.
-// err is the error with which connecting to address has failed.
+// unreachable returns an error for the owner that explains err, the error with which connecting to address
+// has failed. It returns err itself if it has no better explanation.
 func unreachable(address string, err error) error {
 	address = redact(address)
 	var refusal *socket.Refusal

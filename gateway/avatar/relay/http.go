@@ -63,9 +63,9 @@ func (l *httpLink) checkRefusal(err error) error {
 func (l *httpLink) warning() error { return l.warnings.all() }
 func (l *httpLink) close()         { l.client.Close() }
 
-// recent holds the latest strings that were added: the IDs of notifications that a program has shown, which
-// are not sent again on the next connection, or the texts of errors that were logged.
-type recent struct{ items []string }
+// recent holds the latest strings that were added, such as the IDs of notifications that a program has shown,
+// or the texts of errors that were logged. These are not sent or logged again.
+type recent struct{ items []string } // oldest first
 
 // maxRecent is the maximum number of strings in recent.
 const maxRecent = 256

@@ -25,14 +25,14 @@ const (
 	maxWait    = time.Minute
 	quickTries = 20 // number of attempts before the wait grows
 	// workingAfter is how long a connection must last to count as working. A program that closes
-	// it sooner is of another kind, or refuses Perch.
+	// the connection sooner is of another kind, or refuses Perch.
 	workingAfter = 5 * time.Second
 )
 
 // Timeouts of calls to a program.
 const (
-	openTimeout = 10 * time.Minute // somebody may have to confirm a popup
-	callTimeout = 5 * time.Second
+	openTimeout = 10 * time.Minute // for program.open, because somebody may have to confirm a popup
+	callTimeout = 5 * time.Second  // for the methods of link
 )
 
 // relay is one program and the connection to it. The keys of its maps are results of Scene.place.
@@ -45,8 +45,8 @@ type relay struct {
 	log     *slog.Logger
 	trials  chan *trial           // trials that RunTrial starts
 	stop    context.CancelFunc    // cancels the context of run; nil before run
-	busy    map[string]feed.State // latest states that the program was sent, except idle and sleeping
-	noticed recent                // notifications that the program has shown
+	busy    map[string]feed.State // latest states that were sent to the program, except idle and sleeping
+	noticed recent                // notifications that were sent to the program
 	working map[string]bool       // agents that were busy during the latest call of wait
 	brief   bool                  // whether a warning was logged that the latest connection was shorter than workingAfter
 	failed  recent                // connection errors that were logged since a connection last worked
@@ -114,7 +114,8 @@ const (
 	endWorking               // connected for longer
 )
 
-// waitAfter returns how long to wait after a number of failed attempts.
+// waitAfter returns how long to wait before the next attempt. tries is the number of attempts that have failed, or
+// ended in a brief connection, since a connection last worked.
 func waitAfter(tries int) time.Duration {
 	if tries < quickTries {
 		return firstWait
@@ -267,8 +268,8 @@ type connection struct {
 	viewer *feed.Viewer
 	scenes scenes
 	sent   Scene   // latest scene that was sent
-	mouth  float64 // how far the mouth is open, as the program was last sent
-	end    ending  // ending of this connection, if it ended now
+	mouth  float64 // latest level of the mouth that was sent
+	end    ending  // the ending that run reports if the connection ends now
 	// unseen holds the entries of busy whose current state was not sent since the viewer joined the feed.
 	unseen map[string]feed.State
 	trial  *trial // if not nil, its scene is shown instead of a session's
@@ -279,7 +280,7 @@ func (c *connection) run(ctx context.Context) error {
 	filter := feed.Filter{Kinds: c.frameKinds(), Sessions: c.sessions(), AllStates: true, Vocabulary: agent.VocabularyXiaozhi}
 	c.viewer = c.o.Feed.Join(filter)
 	defer func() { c.viewer.Leave() }()
-	c.recordOpened(c.link.warning()) // after Join: a program that counts as connected misses no frame
+	c.recordOpened(c.link.warning()) // after Join, so that a program that counts as connected misses no frame
 	defer func() { c.trial.finish(errEnded) }()
 	c.reportRobot(filter.Sessions)
 	var refresh, lookUp <-chan time.Time
@@ -382,7 +383,7 @@ func (c *connection) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// wasNotified reports whether the program has already shown the notification in a frame: until the
+// wasNotified reports whether the notification in a frame was already sent to the program: until the
 // robot has spoken a notification, the feed sends it to each viewer that joins. The result
 // notification identifies the notification; it is empty for other frames.
 func (c *connection) wasNotified(f *feed.Frame) (notification string, shown bool) {
@@ -394,7 +395,7 @@ func (c *connection) wasNotified(f *feed.Frame) (notification string, shown bool
 	return notification, c.noticed.has(notification)
 }
 
-// recordSent records the state or the notification that the program was sent.
+// recordSent records a state or a notification that was sent to the program.
 func (c *connection) recordSent(f *feed.Frame, notification string) {
 	if s, ok := f.Body.(feed.State); ok {
 		place := cmp.Or(string(s.Robot), s.Session)
@@ -421,7 +422,7 @@ func (c *connection) frameKinds() []string {
 }
 
 // sendQueued sends the queued frames, and then the scene if it has changed. It skips notifications that
-// the program has already shown and, during a trial, all frames. It returns errLate if frames were lost.
+// were sent before and, during a trial, all frames. It returns errLate if frames were lost.
 func (c *connection) sendQueued(ctx context.Context) error {
 	for {
 		f, late := c.viewer.Pop()
@@ -490,7 +491,7 @@ func (c *connection) setMouth(ctx context.Context, level float64) error {
 	return c.withTimeout(ctx, func(ctx context.Context) error { return c.link.setMouth(ctx, level) })
 }
 
-// withTimeout runs call with callTimeout.
+// withTimeout runs call with the timeout callTimeout.
 func (c *connection) withTimeout(ctx context.Context, call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

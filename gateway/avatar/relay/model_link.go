@@ -30,8 +30,9 @@ type modelAPI interface {
 	runStep(ctx context.Context, step vtubeStep) error
 	// addValues returns the parameters that the mood of a scene changes.
 	addValues(scene Scene) []value
-	// sendValues sends parameters. The last released of them are sent for the last time, because Perch
-	// no longer sets them. add reports whether the values are combined with the values of a face tracker.
+	// sendValues sends values of parameters. The number released tells how many values at the end are for
+	// parameters that Perch no longer sets. add tells whether the values are combined with the values of a
+	// face tracker.
 	sendValues(ctx context.Context, values []value, released int, add bool) error
 }
 
@@ -88,7 +89,8 @@ func (l *modelLink) refresh(ctx context.Context, scene Scene) error {
 	return l.move(ctx, &l.add, l.api.addValues(scene), true)
 }
 
-// move sends the parameters that are due. h holds the values that were sent last.
+// move sends the parameters that are due. h holds the values that were sent last, and values are the current
+// values.
 func (l *modelLink) move(ctx context.Context, h *sentParameters, values []value, add bool) error {
 	due := h.next(values, time.Now())
 	if len(due) == 0 {

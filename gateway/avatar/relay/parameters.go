@@ -21,7 +21,7 @@ type value struct {
 // round rounds v to three decimal places. Smaller differences are not visible.
 func round(v float64) float64 { return math.Round(v*1000) / 1000 }
 
-// sentParameters are the parameters that a program was last sent.
+// sentParameters holds the parameters that were last sent to a program.
 type sentParameters struct {
 	values []value
 	at     time.Time // when the values were sent

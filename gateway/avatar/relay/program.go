@@ -37,9 +37,9 @@ type kind struct {
 	// notification that was sent to such a program does not count as shown.
 	mute  bool
 	faces agent.Vocabulary // vocabulary with the words for those faces that are not in words; may be empty
-	// words are the program's names for states, faces, gestures and feelings. Keys are such as
-	// "state.thinking", "gesture.wave" and "feeling.concern", or specific to the kind. An owner
-	// may change any word.
+	// words are the program's names for states, faces, gestures and feelings. Examples of keys are
+	// "state.thinking", "gesture.wave" and "feeling.concern"; other keys are specific to the kind. An
+	// owner may change any word.
 	words   map[string]string
 	schemes []string                              // valid URL schemes
 	port    bool                                  // whether the URL must have a port
@@ -91,23 +91,23 @@ type program interface {
 	open(ctx context.Context, note func(error)) (link, error)
 }
 
-// background is implemented by programs that find Perch on the network.
+// background is implemented by a program that finds Perch on the network.
 type background interface {
-	// serve serves requests of such programs until ctx ends, whether or not the relay is connected.
+	// serve serves requests of the program until ctx ends, whether or not the relay is connected.
 	serve(ctx context.Context)
 	// offers returns the services to announce while serve runs.
 	offers() []mdns.Offer
 }
 
-// link is an open connection to a program. The methods are called from one goroutine, with a
-// timeout. An error ends the link. Implementations embed nopLink, and override the methods that
-// they need.
+// link is an open connection to a program. The methods are called from one goroutine. Each ctx has the
+// timeout callTimeout. An error ends the link. Implementations embed nopLink, and override the methods
+// that they need.
 type link interface {
 	// update shows a scene. previous is the scene of the last call, or the zero Scene.
 	update(ctx context.Context, scene, previous Scene) error
 	// frame shows a gesture, sentence, notification or other frame. It is called for every
-	// frame, before update. If it does not send a notification, or the program refuses
-	// the frame, it returns errNotShown, which does not end the link.
+	// frame, before update. It returns errNotShown, which does not end the link, if it does not
+	// send a notification or if the program refuses the frame.
 	frame(ctx context.Context, f *feed.Frame, scene Scene) error
 	// setMouth opens the mouth; a level of 0 is closed, 1 is wide open.
 	setMouth(ctx context.Context, level float64) error

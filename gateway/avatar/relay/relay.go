@@ -3,6 +3,10 @@
 // connect and reconnect, choose the session to show, and translate states, faces and gestures to the
 // program's words, which the owner can configure.
 //
+// A relay is the connection to one program. Package feed makes frames, each of which describes a change
+// of an agent, such as a new state, sentence or notification. A Scene is the appearance that results from
+// the frames of a session. A word is the program's name for a state, face, gesture or feeling.
+//
 // While a program is slow or not connected, only the latest Scene is stored for it, and
 // notifications stay in the feed. docs/relays.md is for owners, and for developers who add a
 // program.
@@ -50,7 +54,7 @@ type loudness interface {
 	Level(key string) (level float64, changed <-chan struct{})
 }
 
-// Options are the dependencies of Relays. All are required.
+// Options are the dependencies of Relays. All are required, except that Targets, Gestures and Home may be empty.
 type Options struct {
 	Targets []Target
 	Feed    *feed.Feed
@@ -175,7 +179,7 @@ func (r *Relays) List() []Status {
 	return list
 }
 
-// Offers returns the services of the relays to announce on the network. They come and go.
+// Offers returns the services of the relays to announce on the network. The result changes over time.
 func (r *Relays) Offers() (offers []mdns.Offer) {
 	for _, one := range r.current() {
 		if p, ok := one.program.(background); ok {
@@ -234,12 +238,12 @@ type programConfig struct {
 	tokens    tokens
 	answer    func(id string, allow bool) error // Options.Answer
 	network   network
-	log       *slog.Logger // names the relay
+	log       *slog.Logger // adds the name of the relay to each line
 }
 
-// tokens stores the tokens that programs have issued to Perch. key is the name under which a token is
-// stored, from Target.tokenKey. It includes the address of the program, so that Perch does not send
-// the token to a program at another address.
+// tokens stores the tokens that programs have issued to Perch. The key of a token is a result of
+// Target.tokenKey. It includes the address of the program, so that Perch does not send the token to a
+// program at another address.
 type tokens interface {
 	Get(key string) (token string, found bool, err error)
 	// Put stores a token durably.
@@ -249,7 +253,7 @@ type tokens interface {
 // maxToken is the maximum length of a token in bytes. VTube Studio's tokens have at most 64.
 const maxToken = 256
 
-// tokenKey returns the name under which tokens stores the token of the program at an address.
+// tokenKey returns the key under which tokens stores the token of the program at an address.
 func (t *Target) tokenKey(address string) string {
 	host := address
 	if u, err := url.Parse(address); err == nil {

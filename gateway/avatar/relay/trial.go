@@ -21,11 +21,11 @@ var (
 	errAnother = errors.New("another trial of the same program has begun")
 )
 
-// RunTrial has a program show everything that it can show, so that the owner can watch whether it
-// works. Every step of the trial shows one thing, and lasts for the duration each. RunTrial calls
+// RunTrial makes a program show everything that it can show, so that the owner can watch whether the
+// relay works. Every step of the trial shows one thing, and lasts for the duration each. RunTrial calls
 // report before every step; an error of report ends the trial after that step. RunTrial returns an
-// error that wraps ErrNoRelay or ErrAway if the trial cannot begin, and an error if ctx, the
-// connection or another trial ends it early.
+// error that wraps ErrNoRelay or ErrAway if the trial cannot begin, and an error if ctx, the end of the
+// connection or another trial ends the trial early.
 func (r *Relays) RunTrial(ctx context.Context, name string, each time.Duration, report func(step string) error) error {
 	for _, one := range r.current() {
 		if one.target.Name != name {
@@ -146,7 +146,7 @@ func moodOf(feeling string) event.Mood {
 	return m
 }
 
-// next returns a channel that receives when the next step is due. It returns nil if t is nil.
+// next returns a channel that receives a value when the next step is due. It returns nil if t is nil.
 func (t *trial) next() <-chan time.Time {
 	if t == nil {
 		return nil

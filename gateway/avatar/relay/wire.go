@@ -52,7 +52,7 @@ func dial(ctx context.Context, url string, handle func(message []byte) (callID s
 	return w, nil
 }
 
-// receive passes messages to handle, and responses to their calls, until the connection ends.
+// receive passes messages to handle, and responses to the waiting calls, until the connection ends.
 func (w *wire) receive(handle func([]byte) string) {
 	defer w.stop()
 	for {
@@ -72,7 +72,8 @@ func (w *wire) receive(handle func([]byte) string) {
 	}
 }
 
-// ping sends pings. Without them, nobody would notice that the program's machine was switched off.
+// ping sends pings until the connection ends. Without pings, Perch would not notice that the program's machine
+// was switched off.
 func (w *wire) ping() {
 	ticker := time.NewTicker(pingEvery)
 	defer ticker.Stop()
@@ -105,7 +106,7 @@ func (w *wire) call(ctx context.Context, id string, v any) ([]byte, error) {
 	return w.exchange(ctx, id, func() error { return w.send(v) })
 }
 
-// exchange is call for a message that is sent by the function send.
+// exchange is like call for a message that the function send sends.
 func (w *wire) exchange(ctx context.Context, id string, send func() error) ([]byte, error) {
 	response := make(chan []byte, 1)
 	w.mu.Lock()

@@ -16,12 +16,12 @@ import (
 // words holds a program's names for states, faces, gestures and feelings, and the words with other
 // keys of its kind.
 type words struct {
-	table map[string]string // keys are such as "state.thinking"
+	table map[string]string // keys as in kind.words, such as "state.thinking"
 	names *agent.Words      // the words of all vocabularies for faces
 }
 
-// newWords returns the words of a kind. Words that the owner has configured replace the others. The
-// error joins a language.KeyError for each invalid one.
+// newWords returns the words of a kind, some of which are replaced by configured words. The error joins a
+// language.KeyError for each invalid entry of configured.
 func newWords(k kind, names *agent.Words, configured map[string]string) (words, error) {
 	w := words{maps.Clone(k.words), names}
 	if w.table == nil {
@@ -80,7 +80,7 @@ func ownKeys(k kind) (keys []string) {
 	return keys
 }
 
-// get returns the word for a key such as "state.thinking", or "" if nothing must be sent.
+// get returns the word for a key such as "state.thinking", or "" if nothing is to be sent.
 func (w words) get(key string) string { return w.table[key] }
 
 // state, face, gesture and feeling return the word for a state, a face, a gesture or a feeling.
