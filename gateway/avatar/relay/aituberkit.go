@@ -20,8 +20,8 @@ import (
 	"perch/remote"
 )
 
-// aituberkit is AITuberKit, through its external API. Its character speaks the text that it is
-// sent, with its own voice and a face. A receiver is an open web page of AITuberKit.
+// aituberkit is AITuberKit, through its external API. Its character speaks the texts that Perch sends,
+// in its own voice and with a face. A receiver is an open web page of AITuberKit.
 type aituberkit struct {
 	*programConfig
 	base   *url.URL
@@ -31,7 +31,7 @@ type aituberkit struct {
 const (
 	aituberFirstTimeout = 30 * time.Second // timeout of the first requests: a development server compiles each route when it is first used
 	aituberTimeout      = 4 * time.Second  // timeout of later requests
-	aituberEvery        = 15 * time.Second // interval of checks that the page is still open
+	aituberEvery        = 15 * time.Second // interval of checking that the page is still open
 )
 
 func aituberkitKind() kind {
@@ -150,15 +150,15 @@ func aituberChoice(receivers []aituberReceiver, wanted, previous string) (id str
 	return id
 }
 
-// speak has the page speak a text. kind is sentence, notification or question. It returns
-// errNotShown if the words exclude this kind, if the text is blank, or if AITuberKit refuses it.
+// speak makes the page speak a text. kind is sentence, notification or question. speak returns
+// errNotShown if the words exclude this kind, if the text is blank, or if AITuberKit refuses the text.
 func (l *aituberLink) speak(ctx context.Context, kind, text string, scene Scene) error {
 	priority := l.words.get("speak." + kind)
 	if priority == "" || strings.TrimSpace(text) == "" {
 		return errNotShown
 	}
 	if face := l.words.face(scene.Expression()); face != "" {
-		text = "[" + face + "] " + text // the page ignores the field emotion
+		text = "[" + face + "] " + text // a tag, because the page ignores the field emotion of the request
 	}
 	s := aituberSpeech{Receiver: l.receiver, Text: text, Priority: priority}
 	if kind == "sentence" {

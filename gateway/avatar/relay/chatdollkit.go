@@ -62,14 +62,15 @@ type chatdollkitLink struct {
 	queued   Scene     // scene whose texts and tags were queued last
 	gestures string    // tags of gestures that were not queued yet
 	waiting  string    // texts with tags that were not sent yet
-	until    time.Time // when the application has probably performed what it was sent; until then, a request would stop its speech
+	until    time.Time // when the application has probably performed the latest request; until then, another request would stop its speech
 	faced    time.Time // when a face was last sent
 
 	state    agent.Shown // latest state of the session that is shown
-	finished bool        // whether the latest turn has ended by itself, and was not interrupted
+	finished bool        // whether the latest turn has ended without being interrupted
 }
 
-// watch waits until the application has closed the connection.
+// watch waits until the application has closed the connection, or has sent limit.Body bytes, which ChatdollKit
+// never does.
 func (l *chatdollkitLink) watch() {
 	defer close(l.ended)
 	n, err := io.Copy(io.Discard, io.LimitReader(l.conn, limit.Body))
@@ -124,8 +125,8 @@ func speaks(text string) bool { return letters(strings.Join(strings.Fields(text)
 
 // arrangeSilent arranges the tags of a text without speech so that the application plays the animations.
 // The application splits a text into sentences. At the end of the first sentence it begins to idle,
-// which ends an animation in that sentence unless the sentence is spoken. Animations therefore come in
-// a second sentence, after a first one that is not spoken and must not be empty.
+// which ends an animation in that sentence unless the sentence is spoken. arrangeSilent therefore puts
+// animations into a second sentence. The first sentence is not spoken, and must not be empty.
 func arrangeSilent(tags string) string {
 	var first, animations string
 	for tag := range strings.SplitAfterSeq(tags, "]") {
@@ -146,8 +147,8 @@ func withoutBrackets(text string) string {
 	return strings.TrimSpace(strings.NewReplacer("[", " ", "]", " ", "\n", " ").Replace(text))
 }
 
-// textFor returns the text for a change of scene. It is a single text with all tags, because a second
-// request would interrupt the first.
+// textFor returns the text for a change of scene. A single text has all tags, because a second request
+// would interrupt the first.
 func (l *chatdollkitLink) textFor(scene, previous Scene) (text string) {
 	state, face := tag("anim", l.words.state(scene.State)), tag("face", l.words.face(scene.Expression()))
 	if scene.State != previous.State {
@@ -192,8 +193,8 @@ func (l *chatdollkitLink) update(_ context.Context, scene, _ Scene) error {
 	return l.queue(scene, time.Now())
 }
 
-// queue queues the texts of a scene that were not queued yet, and sends what waits. Tags wait for the
-// next text while the application speaks the sentences of a busy agent.
+// queue queues the texts and tags of a scene that were not queued yet, and calls sendWaiting. While the
+// application speaks the sentences of a busy agent, tags are queued only together with the next text.
 func (l *chatdollkitLink) queue(scene Scene, now time.Time) error {
 	hasText := scene.Said != "" && scene.Said != l.queued.Said && l.words.get("speech") != "" ||
 		scene.Question != "" && scene.Question != l.queued.Question && l.words.get("notifications") != ""
@@ -267,8 +268,8 @@ func (l *chatdollkitLink) frame(_ context.Context, f *feed.Frame, scene Scene) e
 
 func (l *chatdollkitLink) refreshEvery() time.Duration { return chatdollkitTick }
 
-// refresh sends what waits, or the face again. If the words have the application speak, it does not
-// send the face again: the request would interrupt the speech.
+// refresh sends the waiting texts, or else the face again. If the words make the application speak, refresh
+// does not send the face again, because the request would interrupt the speech.
 func (l *chatdollkitLink) refresh(_ context.Context, scene Scene) error {
 	now := time.Now()
 	if err := l.queue(scene, now); err != nil || now.Before(l.until) || l.words.get("speech")+l.words.get("notifications") != "" {

@@ -34,7 +34,7 @@ const (
 	clawdMinPort  = 23333 // the program listens on the first free port of this range
 	clawdMaxPort  = 23337
 	clawdTimeout  = time.Second // timeout of a request
-	clawdEvery    = time.Minute // interval of repeats: the pet shows an agent as idle after five minutes without a message
+	clawdEvery    = time.Minute // interval of refresh: the pet shows an agent as idle after five minutes without a message
 	clawdMaxBytes = 1000        // maximum size of a state; older versions accept at most 1024 bytes
 
 	permissionTimeout = 10 * time.Minute // how long the pet may take to answer a question
@@ -134,8 +134,8 @@ type clawdLink struct {
 	answering sync.WaitGroup          // counts the goroutines of ask
 }
 
-// clawdAsking is the context of a session's open questions. It is cancelled when the questions are answered
-// elsewhere, or when the link closes.
+// clawdAsking is the context of a session's open questions. It is cancelled when the questions no longer wait, or
+// when the link closes.
 type clawdAsking struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -177,7 +177,7 @@ func (l *clawdLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
 	switch b := f.Body.(type) {
 	case feed.State:
 		session = cmp.Or(string(b.Robot), b.Session, "home")
-		if asking := l.asking[session]; asking != nil && b.State != agent.Notification { // the questions were answered elsewhere
+		if asking := l.asking[session]; asking != nil && b.State != agent.Notification { // the questions no longer wait
 			asking.cancel()
 			delete(l.asking, session)
 		}
@@ -229,7 +229,7 @@ func (l *clawdLink) ask(session string, n feed.Notice) {
 			} `json:"hookSpecificOutput"`
 		}
 		if err != nil || json.Unmarshal([]byte(text), &response) != nil {
-			return // the question was answered elsewhere, or the pet does not answer questions
+			return // the question no longer waits, or the pet does not answer questions
 		}
 		d := response.Output.Decision
 		if allow := d.Behavior == "allow"; allow || d.Behavior == "deny" && d.Message == "" { // a denial with a message comes from the pet itself, not from the user

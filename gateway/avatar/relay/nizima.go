@@ -58,7 +58,7 @@ type nizimaMessage struct {
 type nizimaLink struct {
 	*programConfig
 	*wire
-	enabled chan struct{} // receives an element when the user enables Perch
+	enabled chan struct{} // receives a value when the user enables Perch
 	off     atomic.Bool   // whether the user has disabled Perch
 	calls   int           // number of requests
 
@@ -70,9 +70,9 @@ type nizimaLink struct {
 
 // nizimaParameter is a parameter that a plugin can set.
 type nizimaParameter struct {
-	ID        string `json:"Id"`
-	Group     string `json:",omitempty"`
-	Base      float64
+	ID        string  `json:"Id"`
+	Group     string  `json:",omitempty"`
+	Base      float64 // value at rest
 	Max, Min  float64
 	CreatedBy string `json:",omitempty"`
 }
@@ -292,7 +292,7 @@ func (l *nizimaLink) runStep(ctx context.Context, step vtubeStep) error {
 	return l.askOptional(ctx, method, data)
 }
 
-// refresh is modelLink.refresh, but returns an error if the user has disabled Perch.
+// refresh is like modelLink.refresh, but returns an error if the user has disabled Perch.
 func (l *nizimaLink) refresh(ctx context.Context, scene Scene) error {
 	if l.off.Load() {
 		return errors.New("the plugin manager of nizima LIVE has switched Perch off")
@@ -300,7 +300,7 @@ func (l *nizimaLink) refresh(ctx context.Context, scene Scene) error {
 	return l.modelLink.refresh(ctx, scene)
 }
 
-// sendValues implements modelAPI. The last released parameters of due get their value at rest.
+// sendValues implements modelAPI. It sends the value at rest for each released parameter.
 func (l *nizimaLink) sendValues(ctx context.Context, due []value, released int, add bool) error {
 	type parameter struct {
 		ID    string `json:"Id"`

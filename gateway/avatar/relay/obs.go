@@ -49,12 +49,12 @@ const (
 
 const (
 	obsVersion = 1                         // rpcVersion of the protocol
-	obsEvents  = 1<<1 | 1<<2 | 1<<3 | 1<<7 // Config, Scenes, Inputs, SceneItems
+	obsEvents  = 1<<1 | 1<<2 | 1<<3 | 1<<7 // kinds of events to receive: Config, Scenes, Inputs, SceneItems
 	obsNotNow  = 207                       // NotReady: OBS is changing scenes
 	obsMissing = 600                       // ResourceNotFound
 
 	noticeFor    = 10 * time.Second // how long a notification is shown, unless a sentence or question replaces it
-	closeTimeout = time.Second      // maximum time for clearing the text and hiding the items at the end
+	closeTimeout = time.Second      // maximum time for clearing the text and hiding the items when the link is closed
 )
 
 // obsMessage is a message of obs-websocket with data of type T.
@@ -240,7 +240,7 @@ func (l *obsLink) update(ctx context.Context, scene, _ Scene) error {
 	return l.showItems(ctx, obsItems(l.words, scene))
 }
 
-// showText sends the text, unless that is the text that OBS was last sent.
+// showText sends the text, unless it is the latest text that was sent.
 func (l *obsLink) showText(ctx context.Context, text string) error {
 	input := l.words.get("input")
 	if input == "" || l.text != nil && *l.text == text {
@@ -252,7 +252,7 @@ func (l *obsLink) showText(ctx context.Context, text string) error {
 	return err
 }
 
-// showItems sends the visibility of the items where it has changed.
+// showItems sends the visibility of each item whose visibility has changed.
 func (l *obsLink) showItems(ctx context.Context, items map[string]bool) error {
 	for _, item := range slices.Sorted(maps.Keys(items)) {
 		if shown, sent := l.shown[item]; sent && shown == items[item] {
@@ -287,8 +287,8 @@ func (l *obsLink) showItem(ctx context.Context, item string, visible bool) error
 }
 
 // check returns true if OBS has carried out a request. Otherwise it sets a warning about the item, or
-// about the text source if item is "". missing is the warning if the source does not exist. While OBS
-// is changing scenes, check sets no warning, but has everything sent again.
+// about the text source if item is "". missing is the warning for a source that does not exist. While OBS
+// is changing scenes, check sets no warning, and sets l.stale so that everything is sent again.
 func (l *obsLink) check(item string, a obsReceived, missing error) (done bool) {
 	switch {
 	case a.Status.Result:

@@ -29,12 +29,12 @@ type oscQuery struct {
 
 	mu       sync.Mutex
 	offered  []mdns.Offer // the HTTP server and the UDP port for messages; nil while serve does not run
-	peer     netip.Addr   // machine whose messages count; the zero Addr while no program is connected
-	hasHeard bool         // whether peer has sent a message
-	isNew    bool         // whether, since the last call of news, peer has sent a message whose address is received
+	peer     netip.Addr   // machine whose messages are recorded; the zero Addr while no program is connected
+	hasHeard bool         // whether peer has sent any message
+	isNew    bool         // whether peer has sent a message with the address q.received since the last call of news
 }
 
-// oscNode describes an OSC address and those below it.
+// oscNode describes an OSC address and the addresses below it.
 type oscNode struct {
 	Path        string              `json:"FULL_PATH"`
 	Description string              `json:"DESCRIPTION,omitempty"`
@@ -45,9 +45,9 @@ type oscNode struct {
 
 // Values of oscNode.Access.
 const (
-	oscContainer = 0
+	oscContainer = 0 // there are no messages with this address
 	oscSent      = 1 // Perch sends messages with this address
-	oscReceived  = 2
+	oscReceived  = 2 // Perch receives messages with this address
 )
 
 // add adds an address below n, which is the node of "/".
@@ -85,8 +85,8 @@ type oscHost struct {
 	Extensions map[string]bool `json:"EXTENSIONS"`
 }
 
-// ServeHTTP responds to queries. The path is an OSC address. The query, if there is one, is the name of
-// an attribute of its node, or HOST_INFO.
+// ServeHTTP responds to queries. The path of a request is an OSC address. The query of its URL, if there is
+// one, is the name of an attribute of the address's node, or HOST_INFO.
 func (q *oscQuery) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	attribute, _, _ := strings.Cut(r.URL.RawQuery, "=")
 	node := q.tree.findNode(r.URL.Path)
@@ -123,7 +123,7 @@ func (q *oscQuery) host(r *http.Request) oscHost {
 		h.IP = at.AddrPort().Addr().Unmap().WithZone("").String()
 	}
 	for _, o := range q.offers() {
-		h.Name, h.Port = o.Instance, o.Port // the last one is the UDP port
+		h.Name, h.Port = o.Instance, o.Port // the last offer is the one of the UDP port
 	}
 	return h
 }
@@ -135,8 +135,8 @@ const (
 	maxOSCRate   = 100             // messages per second that are examined
 )
 
-// serve serves on free ports of a host until ctx ends. If it cannot listen, it logs the error and
-// returns. instance is the name to announce.
+// serve serves OSCQuery over HTTP and receives messages over UDP, on free ports of a host, until ctx ends. If
+// it cannot listen, it logs the error and returns. instance is the name to announce.
 func (q *oscQuery) serve(ctx context.Context, instance, host string, log *slog.Logger) {
 	at := net.JoinHostPort(host, "0")
 	var listen net.ListenConfig
@@ -219,7 +219,7 @@ func (q *oscQuery) record(sender netip.Addr, isNew bool) {
 	}
 }
 
-// expect sets the machine whose messages count; the zero Addr is for none.
+// expect sets the machine whose messages are recorded. With the zero Addr, none are recorded.
 func (q *oscQuery) expect(peer netip.Addr) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -235,7 +235,8 @@ func (q *oscQuery) news() (hasHeard, isNew bool) {
 	return q.hasHeard, isNew
 }
 
-// instanceName returns the instance name of a relay. appliance is the instance name of the appliance.
+// instanceName returns the name under which a relay announces its services. appliance is the instance name of
+// the appliance.
 func instanceName(appliance string, t Target) string {
 	if t.Name == t.Kind {
 		return appliance

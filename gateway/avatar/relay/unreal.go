@@ -16,8 +16,8 @@ import (
 )
 
 // unreal is an Unreal Engine project whose Remote Control API is enabled. The HTTP routes of that API
-// are called through a WebSocket. The words with keys such as "tell.state" say which property or
-// function receives a value; by default, all of them are in a preset called Stackchan.
+// are called through a WebSocket. A word with a key such as "tell.state" names the property or function
+// that receives a value; by default, all of them are in a preset called Stackchan.
 type unreal struct{ *programConfig }
 
 func unrealKind() kind {
@@ -122,7 +122,7 @@ func (t unrealTarget) request(value any) unrealRequest {
 		"propertyValue": map[string]any{t.member: value}, "access": "WRITE_ACCESS"}}
 }
 
-// maxPending is how many requests are remembered. Responses to earlier requests are ignored.
+// maxPending is how many of the latest requests are stored. Responses to earlier requests are ignored.
 const maxPending = 64
 
 // unrealLink is a connection to Unreal Engine.
@@ -161,8 +161,8 @@ func (p unreal) open(ctx context.Context, note func(error)) (link, error) {
 	return l, nil
 }
 
-// handleMessage handles a response, and returns its ID. An error without a RequestId is taken for the
-// response to the request of open; no other request waits for its response.
+// handleMessage handles a response, and returns its ID. It treats an error without a RequestId as the
+// response to the request of open, because no other request waits for its response.
 func (l *unrealLink) handleMessage(message []byte) (callID string) {
 	var a unrealResponse
 	if json.Unmarshal(message, &a) != nil {
@@ -266,8 +266,7 @@ func (l *unrealLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
 	return nil
 }
 
-// setMouth sends the level. After a refusal it does so only when the mouth closes, because Unreal logs
-// each refusal.
+// setMouth sends the level. After a refusal it sends only the level 0, because Unreal logs each refusal.
 func (l *unrealLink) setMouth(_ context.Context, level float64) error {
 	if level > 0 && l.warnings.has("mouth") {
 		return nil

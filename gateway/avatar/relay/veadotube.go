@@ -208,7 +208,7 @@ func (l *veadoLink) payload(event, state string) veadoMessage {
 
 // stateFor returns the ID of veadotube's state for a scene, or "" if there is no such state; the state
 // that the user has chosen then remains visible. While the agent speaks or is idle, its face and its
-// feeling have priority over its own state, and otherwise its own state over them.
+// feeling have priority over the state of the agent. Otherwise the state of the agent has priority.
 func (l *veadoLink) stateFor(s Scene) (id string) {
 	state, face := [2]string{"state", string(s.State)}, [2]string{"face", s.Expression()}
 	order := [][2]string{state, face, {"feeling", s.Mood.Dominant}}

@@ -206,8 +206,8 @@ func (l *vmcLink) refresh(context.Context, Scene) error {
 	return nil
 }
 
-// close sets all weights to 0, so that the program does not go on showing the last face, and closes
-// the connection.
+// close sets all weights to 0, so that the program no longer shows the last face, and closes the
+// connection.
 func (l *vmcLink) close() {
 	for name := range l.current {
 		l.current[name] = 0

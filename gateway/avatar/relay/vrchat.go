@@ -38,20 +38,20 @@ const (
 	vrchatInstance = "VRChat-Client-" // prefix of the instance name under which VRChat announces itself
 	// vrchatBrowseTimeout is how long to wait for announcements.
 	vrchatBrowseTimeout = 3 * time.Second
-	// vrchatHintEvery is how often Perch looks for VRChat on other machines while none listens on this one.
+	// vrchatHintEvery is how often Perch looks for VRChat on other machines while no VRChat listens on this one.
 	vrchatHintEvery = time.Minute
 )
 
 // OSC addresses and parameters of VRChat.
 const (
 	vrchatParameter = "/avatar/parameters/" // followed by the name of the parameter
-	vrchatAvatar    = "/avatar/change"      // VRChat sends it when the user changes the avatar
+	vrchatAvatar    = "/avatar/change"      // address of the message that VRChat sends when the user changes the avatar
 	vrchatInput     = "/chatbox/input"
 	vrchatTyping    = "/chatbox/typing"
 	vrchatEmote     = "VRCEmote" // parameter of the built-in gestures
 )
 
-// Limits of the chatbox. The first three are VRChat's limits: it mutes a user who exceeds them.
+// Limits of the chatbox. VRChat sets the first three, and mutes a user who exceeds them.
 const (
 	maxChatUnits   = 144 // UTF-16 code units
 	maxChatLines   = 9
@@ -153,7 +153,7 @@ func (p *vrchat) open(ctx context.Context, note func(error)) (link, error) {
 }
 
 // findAddress returns the address of the VRChat that is announced on the local network. If several are
-// announced, it returns the latest result again, or an error if that is not announced.
+// announced, it returns its latest result if that is one of them, and an error otherwise.
 func (p *vrchat) findAddress(ctx context.Context) (string, error) {
 	addresses, err := p.browse(ctx)
 	switch {
@@ -171,8 +171,8 @@ func (p *vrchat) findAddress(ctx context.Context) (string, error) {
 
 // findElsewhere returns an error that names the VRChats on other machines. It returns nil if no other
 // machine announces a VRChat, or if the owner has configured an address. It browses at most once in
-// vrchatHintEvery. Perch sends nothing to those machines: any machine on the network can announce itself
-// as VRChat, and would learn what the agents say.
+// vrchatHintEvery, and otherwise returns the latest result. Perch sends nothing to those machines: any
+// machine on the network can announce itself as VRChat, and would learn what the agents say.
 func (p *vrchat) findElsewhere(ctx context.Context) error {
 	if p.URL == vrchatURL && time.Now().After(p.hintUntil) {
 		p.hint, p.hintUntil = nil, time.Now().Add(vrchatHintEvery)
@@ -186,7 +186,7 @@ func (p *vrchat) findElsewhere(ctx context.Context) error {
 
 // browse returns the addresses of the VRChats that are announced on the local network, in ascending order.
 // An address has the IP address of the machine that has sent the announcement, and not the announced one:
-// every VRChat announces 127.0.0.1, and nobody may direct Perch to somebody else's machine.
+// every VRChat announces 127.0.0.1, and no machine may direct Perch to another machine.
 func (p *vrchat) browse(ctx context.Context) (addresses []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, vrchatBrowseTimeout)
 	defer cancel()
@@ -383,7 +383,7 @@ func (l *vrchatLink) close() {
 	}
 	l.query.expect(netip.Addr{})
 	for _, m := range messages {
-		_ = l.send(m) // go on after an error, which may be about an earlier datagram
+		_ = l.send(m) // ignore the error, which may be about an earlier datagram
 	}
 	l.datagrams.close()
 }

@@ -9,8 +9,8 @@ import (
 	"perch/event"
 )
 
-// vtubeModel describes what the model that is loaded in VTube Studio can show. Its exported fields
-// are decoded from several responses.
+// vtubeModel describes what the model that is loaded in VTube Studio or nizima LIVE can show. For VTube
+// Studio, the exported fields are decoded from several responses.
 type vtubeModel struct {
 	Loaded      bool              `json:"modelLoaded"`
 	Name        string            `json:"modelName"`

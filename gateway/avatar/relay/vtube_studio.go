@@ -230,7 +230,7 @@ func (l *vtubeLink) authenticate(ctx context.Context, note func(error)) error {
 	}
 }
 
-// requestToken has VTube Studio show a popup, and waits until the user has allowed access there. It
+// requestToken makes VTube Studio show a popup, and waits until the user has allowed access there. It
 // stores and returns the token that VTube Studio then issues.
 func (l *vtubeLink) requestToken(ctx context.Context, plugin map[string]string, note func(error)) (string, error) {
 	p := l.program

@@ -46,8 +46,8 @@ type warudoAction struct {
 	Data   any    `json:"data"`
 }
 
-// sendAction sends an action. The word for "action." and key is its name; if the word or data is
-// empty, nothing is sent.
+// sendAction sends an action. The word with the key "action."+key is the name of the action. If that
+// word or data is empty, sendAction sends nothing.
 func (l *warudoLink) sendAction(key string, data any) error {
 	name := l.words.get("action." + key)
 	if name == "" || data == "" {
