@@ -21,7 +21,7 @@ import (
 // quick is a brain that sends its whole answer at once.
 type quick struct {
 	replies []agent.Reply
-	begin   chan struct{} // closed when it may answer
+	begin   chan struct{} // closed when the brain may answer
 }
 
 func (quick) Name() string { return "quick" }
@@ -36,15 +36,14 @@ func (q quick) Think(_ context.Context, _ agent.Turn, out func(agent.Reply) erro
 	return nil
 }
 
-// noRobots is a home without robots.
+// noRobots is a registry without robots.
 type noRobots struct{}
 
 func (noRobots) Get(device.ID) (device.Robot, error) { return device.Robot{}, device.ErrUnknownRobot }
 func (noRobots) Trusts(device.ID) bool               { return false }
 
-// TestChatWithoutRobot compares the messages of all programs with testdata/chat.txt: the agent answers
-// at once, and no program is told anything before the time in that file. They may come later on a busy
-// machine.
+// TestChatWithoutRobot compares the messages to all programs with testdata/chat.txt. The agent answers at
+// once. No message may come before the time in that file, but it may come later on a busy machine.
 func TestChatWithoutRobot(t *testing.T) {
 	t.Parallel()
 	g := newGolden(t, "testdata/chat.txt")
@@ -53,7 +52,7 @@ func TestChatWithoutRobot(t *testing.T) {
 	mouths := []string{"stackchan.mouth", "property/Mouth", "Stackchan/Mouth", "MouthOpen", `"A" `}
 	request := regexp.MustCompile(`"requestId":"\d+"`)
 	whole := map[string]toldProgram{}
-	for _, p := range all { // without mouths, and OBS is told the text and the visibility of its item in either order
+	for _, p := range all { // ignore the mouths, and the order of the text and the item of OBS
 		whole[p.kind] = p.told
 		p.told = plainly{p.told, func(message string) string {
 			if slices.ContainsFunc(mouths, func(name string) bool { return strings.Contains(message, name) }) {

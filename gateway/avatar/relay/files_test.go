@@ -22,8 +22,8 @@ func wordsWithPrefix(k kind, prefix string) (list []string) {
 	return list
 }
 
-// TestWarudoFile: the file for Warudo receives the actions of the words, and no others; only the mouth is a
-// number.
+// TestWarudoFile tests that the file for Warudo receives exactly the actions in the words, and that only the
+// mouth is a number.
 func TestWarudoFile(t *testing.T) {
 	file := string(must.Value(os.ReadFile("../../../docs/avatars/StackchanBlueprint.cs"))(t))
 	types := map[string]string{}
@@ -40,8 +40,8 @@ func TestWarudoFile(t *testing.T) {
 	}
 }
 
-// TestUnrealFile: the script for Unreal exposes the properties and functions of the words, and no others;
-// only the mouth is a number.
+// TestUnrealFile tests that the script for Unreal exposes exactly the properties and functions in the words,
+// and that only the mouth is a number.
 func TestUnrealFile(t *testing.T) {
 	file := string(must.Value(os.ReadFile("../../../docs/avatars/stackchan_unreal.py"))(t))
 	var got []string

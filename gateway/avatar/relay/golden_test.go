@@ -24,15 +24,16 @@ import (
 type player struct {
 	kind  string
 	start func(t testing.TB) (Target, toldProgram)
-	// again reports whether messages are repeated; then only a new value of an address counts.
+	// again tells whether the relay repeats messages. A message that repeats the last value of its address is
+	// then ignored.
 	again bool
 }
 
-// toldProgram is a program that records its messages.
+// toldProgram is a fake program that records the messages that it receives.
 type toldProgram interface {
-	all() string // a message a line
-	stop()       // kills it
-	again()      // starts it at the same address, without messages
+	all() string // returns the messages, one per line
+	stop()       // kills the program
+	again()      // starts the program at the same address, without recorded messages
 }
 
 // players returns a player of each kind.
@@ -91,10 +92,10 @@ func players() []player {
 	}
 }
 
-// plainly is a program whose messages are reduced to what is constant.
+// plainly is a program whose messages are reduced to their constant parts.
 type plainly struct {
 	toldProgram
-	line func(message string) string // "" skips the message
+	line func(message string) string // returns the constant part, or "" to skip the message
 }
 
 func (p plainly) all() string {
@@ -107,7 +108,8 @@ func (p plainly) all() string {
 	return strings.Join(lines, "\n")
 }
 
-// performedLine returns what ChatdollKit performs; faces have an address, because they are repeated.
+// performedLine returns the text that ChatdollKit performs. A face gets the address "face", because faces are
+// repeated.
 func performedLine(message string) string {
 	_, text, _ := strings.Cut(message, `"Text":"`)
 	text, _, _ = strings.Cut(text, `"`)
@@ -117,12 +119,12 @@ func performedLine(message string) string {
 	return text
 }
 
-// unnumbered returns a call of Unreal without its number.
+// unnumbered returns a request to Unreal without its number.
 func unnumbered(message string) string {
 	return regexp.MustCompile(`"(Id|RequestId)":\d+,`).ReplaceAllString(strings.TrimSpace(message), "")
 }
 
-// weightLine returns the final weight of a blend shape, and skips those on the way.
+// weightLine returns the final weight of a blend shape. It skips the weights while the blend shape moves.
 func weightLine(message string) string {
 	shape, is := strings.CutPrefix(strings.TrimSpace(message), "/VMC/Ext/Blend/Val ")
 	if whole := strings.HasSuffix(shape, ".00") || strings.HasSuffix(shape, ".50"); !is || !whole {
@@ -166,12 +168,12 @@ func acts() []act {
 type playing struct {
 	player
 	told toldProgram
-	read int               // lines
-	last map[string]string // by address, where it is told again
+	read int               // number of lines that were read
+	last map[string]string // last line for each address
 }
 
-// play starts a program of each kind, relays to them, and the servers with programs that have
-// joined a talk.
+// play starts a program of each kind, relays to these programs, and the servers and programs of visitors. talk
+// is the name of a conversation, which the visitors join.
 func play(t testing.TB, talk string, change func(*Relays)) (*harness, []*playing) {
 	t.Helper()
 	var targets []Target
@@ -192,14 +194,15 @@ func play(t testing.TB, talk string, change func(*Relays)) (*harness, []*playing
 	return h, all
 }
 
-// again starts the killed program, without messages.
+// again starts the killed program, without recorded messages.
 func (p *playing) again() {
 	p.read, p.last = 0, nil
 	p.told.again()
 }
 
-// fresh returns the new lines, sorted, because the order within a step does not matter. If the
-// first of them are the wanted ones, the others are left for the next step; nil wants all.
+// fresh returns the new lines, sorted, because their order within a step does not matter. If the first new
+// lines are the wanted lines, fresh stops after them, and the next step reads the others. If wanted is nil,
+// fresh returns all new lines. read is the number of lines up to the last returned one.
 func (p *playing) fresh(wanted []string) (lines []string, read int) {
 	var all []string
 	if told := p.told.all(); told != "" {
@@ -231,13 +234,13 @@ func (p *playing) take(lines []string, read int) {
 	}
 }
 
-// golden is a file of the messages of each act. PERCH_GOLDEN=rewrite writes it.
+// golden compares the messages after each act with a file. With PERCH_GOLDEN=rewrite, it writes the file.
 type golden struct {
 	t       testing.TB
 	file    string
-	want    map[string][]string // by act and kind
+	want    map[string][]string // expected messages; key: act, a slash and kind
 	rewrite bool
-	wait    time.Duration // until all messages of an act have come, where the file is written
+	wait    time.Duration // how long to wait for the messages of an act if the file is written
 	written strings.Builder
 }
 
@@ -255,8 +258,8 @@ func newGolden(t testing.TB, file string) *golden {
 // quietAfter is longer than a step takes: gestures and the chatbox take more than a second.
 const quietAfter = 2500 * time.Millisecond
 
-// act waits until each program has received the messages of an act, and no others before. It
-// returns the times.
+// act waits until each program has received the messages of an act, and fails if others come before. It
+// returns when each program had received them, by kind.
 func (g *golden) act(what string, all []*playing) (at map[string]time.Time) {
 	g.t.Helper()
 	fmt.Fprintf(&g.written, "== %s\n", what)
@@ -290,7 +293,7 @@ func (g *golden) act(what string, all []*playing) (at map[string]time.Time) {
 	return at
 }
 
-// end checks that there are no other messages, or writes the file.
+// end checks that there are no more messages, or writes the file.
 func (g *golden) end(all []*playing) {
 	g.t.Helper()
 	if !g.rewrite {
@@ -304,8 +307,8 @@ func (g *golden) end(all []*playing) {
 	must.Succeed(g.t, os.WriteFile(g.file, []byte(g.written.String()), 0o644))
 }
 
-// TestSpokenTurn compares the messages of all programs, those of relays and those that connect to
-// servers, with testdata/turn.txt.
+// TestSpokenTurn compares the messages to all programs with testdata/turn.txt: to programs of relays, and to
+// programs that connect to servers.
 func TestSpokenTurn(t *testing.T) {
 	if len(players()) != len(kinds()) {
 		t.Errorf("of %d kinds %d have a player", len(kinds()), len(players()))
@@ -320,20 +323,20 @@ func TestSpokenTurn(t *testing.T) {
 	g.end(all)
 }
 
-// TestReturnOfPrograms: each is killed while the robot speaks. The first try after its return, which
-// comes within a second (TestReconnectsWithinASecond), sends the present state only. No goroutine
-// is left.
+// TestReturnOfPrograms tests that each program that is killed while the robot speaks is connected again by the
+// first attempt after its return, and gets only the present state. The first attempt comes within a second; see
+// TestReconnectsWithinASecond. The test also checks that no goroutine remains.
 func TestReturnOfPrograms(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Run("all", comesBack)
 	goleak.VerifyNone(t, before)
 }
 
-// watched is a program that records failed tries.
+// watched is a program that records failed attempts to connect.
 type watched struct {
 	program
 	mu     sync.Mutex
-	failed []time.Time // when each began
+	failed []time.Time // when each failed attempt began
 }
 
 func (w *watched) open(ctx context.Context, note func(error)) (link, error) {
@@ -347,7 +350,7 @@ func (w *watched) open(ctx context.Context, note func(error)) (link, error) {
 	return l, err
 }
 
-// since returns how many failed tries began later.
+// since returns how many failed attempts began after a time.
 func (w *watched) since(when time.Time) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -390,7 +393,7 @@ func comesBack(t *testing.T) {
 	h.eventually("all are away, and started again", func() bool {
 		for _, p := range all {
 			away := !slices.ContainsFunc(h.relays.List(), func(s Status) bool { return s.Kind == p.kind && s.OK })
-			if away && back[p.kind].IsZero() { // just now: the wait for the next try begins
+			if away && back[p.kind].IsZero() { // the wait for the next attempt has just begun
 				p.again()
 				back[p.kind] = time.Now()
 			}

@@ -42,16 +42,16 @@ type harness struct {
 	feed   *feed.Feed
 	relays *Relays
 	voice  *voiceLevel
-	home   string // where programs write their addresses
+	home   string // directory in which programs write their addresses
 	stop   func() // ends the relays; may be called more than once
 
 	mu       sync.Mutex
-	others   []mdns.Found // services that others announce
+	others   []mdns.Found // services that other machines announce
 	named    map[string]device.ID
 	answered []string // IDs of questions and their answers
 }
 
-// Instance and Browse are the network of the relays.
+// Instance and Browse implement network.
 func (h *harness) Instance() (name, host string, announced bool) {
 	return "perch-c0ffee", "127.0.0.1", true
 }
@@ -65,7 +65,7 @@ func (h *harness) Browse(_ context.Context, kind string) (found []mdns.Found, er
 	return found, nil
 }
 
-// announce has others announce services.
+// announce replaces the services that other machines announce.
 func (h *harness) announce(others ...mdns.Found) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,7 +87,7 @@ func (h *harness) answers() string {
 	return strings.Join(h.answered, ", ")
 }
 
-// find returns the robot with an id or a name.
+// find returns the robot with an ID or a name.
 func (h *harness) find(robot string) (device.ID, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,20 +97,20 @@ func (h *harness) find(robot string) (device.ID, error) {
 	return device.ParseID(robot)
 }
 
-// name gives a robot the only name.
+// name names a robot. All other robots then have no name.
 func (h *harness) name(id device.ID, name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.named = map[string]device.ID{name: id}
 }
 
-// newHarness runs relays until the test ends.
+// newHarness returns a harness whose relays run until the test ends.
 func newHarness(t testing.TB, targets ...Target) *harness {
 	t.Helper()
 	return changedHarness(t, slog.DiscardHandler, func(*Relays) {}, targets...)
 }
 
-// newConnected runs relays, and waits until the first program is connected.
+// newConnected is like newHarness, and waits until the first program is connected.
 func newConnected(t testing.TB, targets ...Target) *harness {
 	t.Helper()
 	h := newHarness(t, targets...)
@@ -121,7 +121,7 @@ func newConnected(t testing.TB, targets ...Target) *harness {
 // note returns the note in the status of the first program.
 func (h *harness) note() string { return h.relays.List()[0].Note }
 
-// changedHarness runs relays after change.
+// changedHarness is like newHarness, but calls change before the relays run, and logs to the handler to.
 func changedHarness(t testing.TB, to slog.Handler, change func(*Relays), targets ...Target) *harness {
 	t.Helper()
 	h := &harness{t: t, bus: event.NewBus(), board: agent.NewBoard(), voice: newVoiceLevel(), home: t.TempDir()}
@@ -155,7 +155,7 @@ func (h *harness) happens(robot device.ID, session string, events ...event.Event
 	}
 }
 
-// eventually waits until a condition holds.
+// eventually waits until a condition is true.
 func (h *harness) eventually(what string, is func() bool) {
 	h.t.Helper()
 	if !waittest.Until(time.Minute, is) {
@@ -198,7 +198,7 @@ func (s *transcript) add(lines ...string) {
 	s.told = append(s.told, lines...)
 }
 
-// clear returns the messages, and removes them.
+// clear removes the messages and returns them.
 func (s *transcript) clear() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,7 +207,7 @@ func (s *transcript) clear() []string {
 	return told
 }
 
-// all returns the messages, one a line.
+// all returns the messages, one per line.
 func (s *transcript) all() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,12 +226,12 @@ func (s *transcript) last(part string) string {
 	return ""
 }
 
-// fake is a program with a WebSocket.
+// fake is a fake program with a WebSocket server.
 type fake struct {
 	t       testing.TB
 	address string
 	answer  func(message []byte) (answers []any)
-	greet   func() any // the first message; may be nil
+	greet   func() any // returns the first message to a client; may be nil
 	server  *http.Server
 	serving sync.WaitGroup
 	saying  sync.Mutex
@@ -239,7 +239,7 @@ type fake struct {
 
 	mu    sync.Mutex
 	conns []*socket.Conn
-	asked string // the query of the last connection
+	asked string // URL query of the last connection
 }
 
 // rawText is an answer that is not JSON.
@@ -248,13 +248,13 @@ type rawText string
 // hangUp is an answer that ends the connection.
 type hangUp struct{}
 
-// newFake listens at an address, or anywhere if it is empty.
+// newFake returns a running fake that listens at an address, or anywhere if the address is empty.
 func newFake(t testing.TB, address string, answer func([]byte) []any) *fake {
 	t.Helper()
 	return greetingFake(t, address, nil, answer)
 }
 
-// greetingFake returns a fake with a first message.
+// greetingFake is like newFake, with a first message.
 func greetingFake(t testing.TB, address string, greet func() any, answer func([]byte) []any) *fake {
 	t.Helper()
 	f := &fake{t: t, address: cmp.Or(address, anywhere), answer: answer, greet: greet}
@@ -263,11 +263,11 @@ func greetingFake(t testing.TB, address string, greet func() any, answer func([]
 	return f
 }
 
-// anywhere is any address of this machine.
+// anywhere is the loopback address with any free port.
 const anywhere = "127.0.0.1:0"
 
-// somewhere calls listen with an address. For anywhere it chooses a port below those that the
-// kernel assigns to connections, so that a stopped program finds it free again.
+// somewhere calls listen with an address. For anywhere, it chooses a port below the range of ephemeral ports,
+// so that the port is still free when a stopped program starts again.
 func somewhere(t testing.TB, address string, listen func(address string) error) (at string) {
 	t.Helper()
 	if address != anywhere {
@@ -284,7 +284,7 @@ func somewhere(t testing.TB, address string, listen func(address string) error) 
 	return ""
 }
 
-// listen listens at an address by TCP.
+// listen listens at an address over TCP.
 func listen(t testing.TB, address string) (l net.Listener) {
 	t.Helper()
 	somewhere(t, address, func(at string) (err error) {
@@ -302,7 +302,7 @@ func (f *fake) run() {
 	f.serving.Go(func() { _ = server.Serve(l) })
 }
 
-// again starts a stopped fake at its address, without messages.
+// again starts a stopped fake at its address, and clears the transcript.
 func (f *fake) again() {
 	f.t.Helper()
 	f.clear()
@@ -312,7 +312,7 @@ func (f *fake) again() {
 	f.run()
 }
 
-// httpFake is a program with an HTTP server.
+// httpFake is a fake program with an HTTP server.
 type httpFake struct {
 	*httptest.Server
 	t testing.TB
@@ -326,13 +326,13 @@ func (f *httpFake) start(l net.Listener, h http.Handler) {
 	f.t.Cleanup(f.Server.Close)
 }
 
-// stop ends the program with all its connections.
+// stop ends the program and all its connections.
 func (f *httpFake) stop() {
 	f.CloseClientConnections()
 	f.Close()
 }
 
-// again starts a stopped program at its address, with an empty transcript.
+// again starts a stopped program at its address, and clears the transcript.
 func (f *httpFake) again() {
 	f.t.Helper()
 	f.clear()
@@ -379,7 +379,7 @@ func (f *fake) send(v any) {
 	}
 }
 
-// say sends a message, and reports whether the connection continues.
+// say sends a message. It returns false if the connection has to end.
 func (f *fake) say(c *socket.Conn, v any) bool {
 	if _, end := v.(hangUp); end {
 		return false
@@ -410,7 +410,7 @@ func (f *fake) query() string {
 	return f.asked
 }
 
-// turn returns a spoken turn up to the first sentence.
+// turn returns the events of a spoken turn up to the first sentence.
 func turn() []event.Event {
 	return []event.Event{event.RobotOnline{}, event.ListeningStarted{}, event.Heard{Text: "How warm is it?"}, event.ThinkingStarted{},
 		event.ToolStatus{ID: "1", Name: "weather", Status: event.ToolRunning}, event.ToolStatus{ID: "1", Name: "weather", Status: event.ToolDone},

@@ -17,12 +17,12 @@ import (
 	"perch/gateway/avatar/feed"
 )
 
-// fakeProgram is a program in memory, for tests on virtual time.
+// fakeProgram is a program in memory, for tests in a synctest bubble.
 type fakeProgram struct {
 	connect func() (link, error)
 
 	mu    sync.Mutex
-	opens []time.Time // of all tries
+	opens []time.Time // times of all attempts to connect
 }
 
 func (s *fakeProgram) open(context.Context, func(error)) (link, error) {
@@ -32,7 +32,7 @@ func (s *fakeProgram) open(context.Context, func(error)) (link, error) {
 	return s.connect()
 }
 
-// opened returns the number of tries, and the time of the last.
+// opened returns the number of attempts to connect, and the time of the last one.
 func (s *fakeProgram) opened() (n int, last time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (l *fakeLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
 // runFake runs a relay to a program in memory. logged returns the log so far.
 func runFake(t *testing.T, s *fakeProgram) (h *harness, logged func() string) {
 	t.Helper()
-	var text bytes.Buffer // which the handler locks
+	var text bytes.Buffer // the handler writes to it under a lock
 	h = changedHarness(t, slog.NewTextHandler(&text, nil), func(r *Relays) { r.relays[0].program = s }, Target{Kind: "warudo"})
 	return h, func() string {
 		synctest.Wait()
@@ -69,7 +69,8 @@ func runFake(t *testing.T, s *fakeProgram) (h *harness, logged func() string) {
 	}
 }
 
-// TestProgramThatClosesAtOnce is tried ever less often, also while an agent works, and logged once.
+// TestProgramThatClosesAtOnce tests that the attempts to connect to a program that closes each connection at
+// once become rarer, even while an agent works, and that this is logged once.
 func TestProgramThatClosesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeProgram{connect: func() (link, error) {
@@ -80,27 +81,27 @@ func TestProgramThatClosesAtOnce(t *testing.T) {
 		h, logged := runFake(t, s)
 		h.happens(robotA, "s", event.RobotOnline{}, event.ThinkingStarted{})
 		const tools = 60 * 30
-		for range tools { // for an hour, with a tool each two seconds
+		for range tools { // for an hour, with a tool every two seconds
 			for _, is := range []string{event.ToolRunning, event.ToolDone} {
 				h.happens(robotA, "s", event.ToolStatus{ID: "1", Name: "weather", Status: is})
 				time.Sleep(time.Second)
 			}
 		}
-		// Twenty times at first, then seven while the wait grows to a minute.
+		// quickTries attempts at first, seven while the wait grows to a minute, and then one per minute.
 		if n, _ := s.opened(); n > quickTries+7+60+1 {
 			t.Errorf("it is reached %d times in an hour", n)
 		}
 		if n := strings.Count(logged(), "\n"); n != 2 {
 			t.Errorf("%d lines are logged, first\n%.900s", n, logged())
 		}
-		// Each time the page is told that it is there and that it is gone.
+		// Each connection publishes two events: that it is open, and that it is closed.
 		if n, _ := s.opened(); h.bus.Seq() > uint64(2*(n+tools)+3) {
 			t.Errorf("%d events of %d connections and %d tools", h.bus.Seq(), n, tools)
 		}
 	})
 }
 
-// TestErrorsAreLoggedOnce, also if they alternate.
+// TestErrorsAreLoggedOnce tests that each error is logged once, also if two errors alternate.
 func TestErrorsAreLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
@@ -115,12 +116,12 @@ func TestErrorsAreLoggedOnce(t *testing.T) {
 	})
 }
 
-// TestReconnectsWithinASecond after a connection that has worked, however long the program was away
-// before. Each change is logged once.
+// TestReconnectsWithinASecond tests that a program whose connection has worked is connected again within a
+// second, however long the program was away before, and that each change is logged once.
 func TestReconnectsWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := errors.New("nothing listens there")
-		is := make(chan *fakeLink, 1) // the program, while it is there
+		is := make(chan *fakeLink, 1) // holds the link while the program is running
 		s := &fakeProgram{connect: func() (link, error) {
 			select {
 			case l := <-is:
@@ -151,7 +152,7 @@ func TestReconnectsWithinASecond(t *testing.T) {
 		if _, last := s.opened(); last.Sub(gone) != firstWait || firstWait >= time.Second {
 			t.Errorf("it is tried again after %s", last.Sub(gone))
 		}
-		program.over <- errors.New("it has gone") // before it has worked, but after one that has
+		program.over <- errors.New("it has gone") // before this connection has worked; the previous connection had worked
 		synctest.Wait()
 		gone = time.Now()
 		program = start()
@@ -174,7 +175,7 @@ func TestReconnectsWithinASecond(t *testing.T) {
 	})
 }
 
-// TestWorkingAgentEndsWait for the next try.
+// TestWorkingAgentEndsWait tests that the next attempt to connect comes at once when an agent begins to work.
 func TestWorkingAgentEndsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeProgram{connect: func() (link, error) { return nil, errors.New("nothing listens there") }}
@@ -192,7 +193,7 @@ func TestWorkingAgentEndsWait(t *testing.T) {
 	})
 }
 
-// TestEndOfSessionIsRetried until the program has received it.
+// TestEndOfSessionIsRetried tests that the end of a session is sent again until the program has received it.
 func TestEndOfSessionIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string

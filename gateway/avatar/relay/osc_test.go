@@ -18,7 +18,7 @@ import (
 	"perch/must"
 )
 
-// oscLines decodes a packet, a message a line.
+// oscLines decodes the messages in a packet, and returns a line of text for each.
 func oscLines(packet []byte) (lines []string, err error) {
 	if len(packet)%4 != 0 {
 		return nil, fmt.Errorf("%d bytes are not a multiple of four", len(packet))
@@ -73,7 +73,7 @@ func oscLines(packet []byte) (lines []string, err error) {
 	return append(lines, line), nil
 }
 
-// listener is a program that receives Open Sound Control by UDP.
+// listener is a fake program that receives Open Sound Control over UDP.
 type listener struct {
 	t       testing.TB
 	conn    net.PacketConn
@@ -82,10 +82,10 @@ type listener struct {
 	transcript
 
 	mu      sync.Mutex
-	largest int // bytes
+	largest int // size of the largest packet, in bytes
 }
 
-// newListener listens at an address, or anywhere if it is empty.
+// newListener returns a running listener at an address, or anywhere if the address is empty.
 func newListener(t testing.TB, address string) *listener {
 	t.Helper()
 	l := &listener{t: t, address: cmp.Or(address, anywhere)}
@@ -94,7 +94,7 @@ func newListener(t testing.TB, address string) *listener {
 	return l
 }
 
-// again starts it at its address, without messages.
+// again starts the listener at its address, and clears the transcript.
 func (l *listener) again() {
 	l.t.Helper()
 	l.address = somewhere(l.t, l.address, func(at string) (err error) {
@@ -128,16 +128,16 @@ func (l *listener) stop() {
 	l.serving.Wait()
 }
 
-// has reports whether it has received a message.
+// has reports whether the listener has received a message.
 func (l *listener) has(line string) bool {
 	return strings.Contains("\n"+l.all()+"\n", "\n"+line+"\n")
 }
 
-// fakeConn is a connection for datagrams, for tests on virtual time.
+// fakeConn is a connection that records datagrams, for tests in a synctest bubble.
 type fakeConn struct {
 	net.Conn
 	mu   sync.Mutex
-	told map[string][]time.Time // the times of each message
+	told map[string][]time.Time // times at which each message was sent
 }
 
 func (s *fakeConn) Write(packet []byte) (int, error) {
@@ -154,7 +154,7 @@ func (*fakeConn) SetWriteDeadline(time.Time) error { return nil }
 
 func (*fakeConn) Close() error { return nil }
 
-// TestDatagramsAreRepeated every two seconds, since they may get lost.
+// TestDatagramsAreRepeated tests that datagrams, which may be lost, are repeated every two seconds.
 func TestDatagramsAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lasts := map[*fakeConn]string{}
@@ -180,7 +180,7 @@ func TestDatagramsAreRepeated(t *testing.T) {
 			s.mu.Lock()
 			at := s.told[line]
 			s.mu.Unlock()
-			if len(at) == 0 || len(at) > 12 { // when it shows, at the first tick, and each two seconds
+			if len(at) == 0 || len(at) > 12 { // when the scene changes, at the first tick, and every two seconds
 				t.Errorf("%s is told %d times in 20 s", line, len(at))
 			}
 			for i, when := range at {
@@ -222,7 +222,7 @@ func TestOSC(t *testing.T) {
 	}
 }
 
-// TestDatagramsToNobody are refused by the system.
+// TestDatagramsToNobody tests the error if no program listens.
 func TestDatagramsToNobody(t *testing.T) {
 	l := newListener(t, "")
 	l.stop()

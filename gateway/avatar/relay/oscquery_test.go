@@ -23,7 +23,7 @@ import (
 	"perch/waittest"
 )
 
-// offersOf waits for the services that the relays offer, and returns their ports.
+// offersOf waits until the relays announce services, and returns the ports of these services.
 func (h *harness) offersOf(t testing.TB) (http, osc int) {
 	t.Helper()
 	var offers []mdns.Offer
@@ -34,7 +34,7 @@ func (h *harness) offersOf(t testing.TB) (http, osc int) {
 	return offers[0].Port, offers[1].Port
 }
 
-// TestOSCQuery describes what the relay sends and receives to everybody, without values.
+// TestOSCQuery tests that the server describes the messages that the relay sends and receives, without values.
 func TestOSCQuery(t *testing.T) {
 	l := newListener(t, "")
 	h := newConnected(t, Target{Kind: "vrchat", URL: "udp://" + l.address, Words: map[string]string{"state.thinking": "Busy", "parameter.face": ""}})
@@ -97,7 +97,7 @@ func TestOSCQuery(t *testing.T) {
 	}
 }
 
-// TestOSCQuerySlowClient that never ends its request is disconnected.
+// TestOSCQuerySlowClient tests that a client that never ends its request is disconnected.
 func TestOSCQuerySlowClient(t *testing.T) {
 	t.Parallel()
 	l := newListener(t, "")
@@ -112,7 +112,8 @@ func TestOSCQuerySlowClient(t *testing.T) {
 	}
 }
 
-// TestOSCQueryWithoutVRChat: other relays offer nothing, and nothing is served where Perch is not announced.
+// TestOSCQueryWithoutVRChat tests that relays of other kinds announce no services, and that nothing is served if the
+// appliance announces nothing.
 func TestOSCQueryWithoutVRChat(t *testing.T) {
 	l := newListener(t, "")
 	h := newConnected(t, Target{Kind: "vmc", URL: "udp://" + l.address})
@@ -126,12 +127,12 @@ func TestOSCQueryWithoutVRChat(t *testing.T) {
 	}
 }
 
-// unannounced is the network of an appliance that is not announced.
+// unannounced is the network of an appliance that announces nothing.
 type unannounced struct{ network }
 
 func (unannounced) Instance() (name, host string, announced bool) { return "perch-c0ffee", "", false }
 
-// TestVRChatAnswers: a message from VRChat's machine shows that it is there.
+// TestVRChatAnswers tests that a message from VRChat's machine removes the note that delivery is uncertain.
 func TestVRChatAnswers(t *testing.T) {
 	l := newListener(t, "")
 	h := newConnected(t, Target{Kind: "vrchat", URL: "udp://" + l.address})
@@ -160,7 +161,7 @@ func (c *packetConn) Write(packet []byte) (int, error) {
 
 func (*packetConn) SetWriteDeadline(time.Time) error { return nil }
 
-// TestChangedAvatar is told everything at once.
+// TestChangedAvatar tests that everything is sent again when the user changes the avatar.
 func TestChangedAvatar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, q := &packetConn{}, &oscQuery{received: vrchatAvatar}
@@ -183,7 +184,8 @@ func TestChangedAvatar(t *testing.T) {
 	})
 }
 
-// TestOSCQueryPeers: only the connected program's machine counts, however many messages others send.
+// TestOSCQueryPeers tests that only messages from the connected program's machine are recorded, however many
+// messages other machines send.
 func TestOSCQueryPeers(t *testing.T) {
 	q := &oscQuery{received: vrchatAvatar}
 	conn := must.Value(net.ListenPacket("udp", "127.0.0.1:0"))(t)
@@ -222,7 +224,7 @@ func TestOSCQueryPeers(t *testing.T) {
 	}
 }
 
-// TestVRChatIsFound where the owner has Perch look for it, at the machine that announces it.
+// TestVRChatIsFound tests that with the URL "find", Perch connects to the machine that announces VRChat.
 func TestVRChatIsFound(t *testing.T) {
 	l := newListener(t, "")
 	at := netip.MustParseAddrPort(l.address)
@@ -240,8 +242,8 @@ func TestVRChatIsFound(t *testing.T) {
 	h.eventually("a state", func() bool { return l.has("/avatar/parameters/Stackchan/State 2") })
 }
 
-// TestWhichVRChat: of several none is taken, unless one was connected before; a stranger's
-// announcement changes nothing then.
+// TestWhichVRChat tests that findAddress returns an error if several VRChats are announced, unless one of them was
+// found before.
 func TestWhichVRChat(t *testing.T) {
 	h := &harness{}
 	p := &vrchat{programConfig: &programConfig{network: h}}
@@ -269,7 +271,8 @@ func TestWhichVRChat(t *testing.T) {
 	}
 }
 
-// TestVRChatElsewhere is named where none listens at the usual address, and is told nothing.
+// TestVRChatElsewhere tests that a VRChat on another machine is named if none listens at the default address, and
+// that Perch browses only once in vrchatHintEvery.
 func TestVRChatElsewhere(t *testing.T) {
 	h := &harness{}
 	h.announce(mdns.Found{Instance: "VRChat-Client-A", Sender: netip.MustParseAddr("192.168.1.20"), Port: 9000})

@@ -22,8 +22,8 @@ import (
 	"perch/store/storetest"
 )
 
-// TestTrial shows everything that a program can show, and then the real scene and what has happened
-// meanwhile.
+// TestTrial tests that a trial shows everything that a program can show, and that the program then gets the real
+// scene and the frames that came during the trial.
 func TestTrial(t *testing.T) {
 	f := newFake(t, "", nil)
 	h := newConnected(t, Target{Kind: "warudo", URL: "ws://" + f.address})
@@ -46,7 +46,7 @@ func TestTrial(t *testing.T) {
 	h.eventually("the notification", func() bool { return f.last("Bread") != "" })
 }
 
-// TestInvalidTargets of every kind.
+// TestInvalidTargets tests the errors for invalid targets.
 func TestInvalidTargets(t *testing.T) {
 	many := make([]string, maxShapes)
 	for i := range many {
@@ -89,7 +89,7 @@ func TestInvalidTargets(t *testing.T) {
 	}
 }
 
-// TestFrontIsBusy if any session is, whatever happens.
+// TestFrontIsBusy tests that the front scene is busy if any session is busy.
 func TestFrontIsBusy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s scenes
@@ -120,8 +120,8 @@ func TestFrontIsBusy(t *testing.T) {
 	})
 }
 
-// TestTurnGoesInFront, also that of a session that was busy before: of a robot that listened, or of a
-// chat whose last turn is not idle yet. What goes on in a turn leaves the order as it is.
+// TestTurnGoesInFront tests that a session that begins a turn becomes the front scene, even if it was busy before:
+// a robot that listened, or a chat whose last turn has just ended. Changes within a turn do not change the order.
 func TestTurnGoesInFront(t *testing.T) {
 	var s scenes
 	for i, c := range []struct {
@@ -142,7 +142,8 @@ func TestTurnGoesInFront(t *testing.T) {
 	}
 }
 
-// TestTalkFaceEnds with the talk: the next one begins with the face of the mood.
+// TestTalkFaceEnds tests that the face of a conversation ends with the conversation, and that the next one begins with
+// the face of the mood.
 func TestTalkFaceEnds(t *testing.T) {
 	for _, end := range []agent.Shown{agent.Idle, agent.Sleeping} {
 		var s scenes
@@ -170,13 +171,13 @@ func TestManySessionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestUnseenNotificationsWait if words leave them out or the program does not confirm; one that was
-// accepted counts as shown.
+// TestUnseenNotificationsWait tests that a notification counts as shown if the program has accepted it, and not if the
+// words exclude it or if the program sends no responses.
 func TestUnseenNotificationsWait(t *testing.T) {
 	warudo, webhook, other := newFake(t, "", nil), newReceiver(t, nil), newReceiver(t, nil)
 	for what, c := range map[string]struct {
 		target Target
-		told   func() bool // what comes after it
+		told   func() bool // whether the next message has come
 		shown  bool
 	}{
 		"left out": {Target{Kind: "webhook", URL: webhook.URL, Words: map[string]string{"frame.notification": ""}},
@@ -195,7 +196,7 @@ func TestUnseenNotificationsWait(t *testing.T) {
 		h.bus.ReadFrom(1).Each(t.Context(), func(e event.Envelope) {
 			switch b := e.Event.(type) {
 			case event.NotificationChanged:
-				if shown = b.ID == "n"; shown { // it is published once the program has answered
+				if shown = b.ID == "n"; shown { // the event is published after the program has responded
 					h.bus.Close()
 				}
 			case event.Said:
@@ -210,7 +211,7 @@ func TestUnseenNotificationsWait(t *testing.T) {
 	}
 }
 
-// TestRobotName: a name is looked up again while the program is connected.
+// TestRobotName tests that the name of a robot is looked up again while the program is connected.
 func TestRobotName(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, "", nil)
@@ -227,7 +228,7 @@ func TestRobotName(t *testing.T) {
 	h.eventually("the other is shown", func() bool { return f.last("listening") != "" })
 }
 
-// TestRobotNotificationIsSentOnce, also if the program reconnects.
+// TestRobotNotificationIsSentOnce tests that a notification is sent once, also if the program reconnects.
 func TestRobotNotificationIsSentOnce(t *testing.T) {
 	f := newFake(t, "", nil)
 	h := newHarness(t, Target{Kind: "warudo", URL: "ws://" + f.address})
@@ -243,7 +244,7 @@ func TestRobotNotificationIsSentOnce(t *testing.T) {
 	}
 }
 
-// TestErrorsHideQueries of addresses, which may contain a key.
+// TestErrorsHideQueries tests that errors do not contain the query of an address, which may contain a key.
 func TestErrorsHideQueries(t *testing.T) {
 	o := &Options{Words: agent.StockWords(), Log: slog.New(slog.DiscardHandler), Tokens: &storetest.Table[string]{}, Home: t.TempDir()}
 	silent := newFake(t, "", nil)
@@ -286,7 +287,7 @@ func TestErrorsHideQueries(t *testing.T) {
 	}
 }
 
-// TestWrongProgram: the error says what is wrong with the answers to the first messages.
+// TestWrongProgram tests that the error explains what is wrong with the responses to the first messages.
 func TestWrongProgram(t *testing.T) {
 	const gone, silent = "does not answer: the connection is closed", "does not answer: context canceled"
 	nizima := func(method string) any {
@@ -297,7 +298,7 @@ func TestWrongProgram(t *testing.T) {
 	}
 	for _, c := range []struct {
 		kind, want string
-		answers    []any // nil is nothing
+		answers    []any // nil if the program sends nothing
 	}{
 		{"nizima", silent, nil},
 		{"nizima", gone, []any{7, rawText("{"), map[string]any{"Id": 1}, hangUp{}}},
@@ -316,7 +317,7 @@ func TestWrongProgram(t *testing.T) {
 		{"vtube_studio", "an invalid token", []any{token("AuthenticationTokenResponse", map[string]any{})}},
 		{"vtube_studio", gone, []any{token("AuthenticationTokenResponse", 7), hangUp{}}},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // which is never what ends it
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // the test never waits this long
 		f := newFake(t, "", func([]byte) []any {
 			if c.answers == nil {
 				cancel()
@@ -337,7 +338,8 @@ func TestWrongProgram(t *testing.T) {
 	}
 }
 
-// TestApply disconnects and connects only what has changed; an invalid target changes nothing.
+// TestApply tests that Apply disconnects and connects only targets that have changed, and that an invalid target
+// changes nothing.
 func TestApply(t *testing.T) {
 	stays, goes, comes := newFake(t, "", nil), newFake(t, "", nil), newFake(t, "", nil)
 	target := func(name string, f *fake) Target {

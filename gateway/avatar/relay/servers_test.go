@@ -12,7 +12,7 @@ import (
 	"perch/gateway/avatar/openclaw"
 )
 
-// visitor is a program that connects to a server.
+// visitor is a fake program that connects to a server.
 type visitor struct {
 	*avatartest.Client
 	dial func() *avatartest.Client
@@ -22,16 +22,17 @@ func (v *visitor) all() string { return v.Transcript() }
 
 func (v *visitor) stop() { v.Leave() }
 
-// again connects.
+// again connects the visitor again.
 func (v *visitor) again() {
 	v.Client = v.dial()
 	v.Listen()
 }
 
-// robotsTalk is the talk of robotA.
+// robotsTalk is the name of robotA's conversation.
 const robotsTalk = feed.RobotPrefix + string(robotA)
 
-// visitors returns a program at each server, by name. Programs that can join a talk join this one.
+// visitors starts each server, and returns a program that is connected to it, by name. talk is the name of a
+// conversation, which programs join if they can.
 func visitors(t testing.TB, f *feed.Feed, talk string) map[string]toldProgram {
 	t.Helper()
 	chats, words, log := &avatartest.Chats{}, agent.StockWords(), slog.New(slog.DiscardHandler)

@@ -16,12 +16,12 @@ import (
 	"perch/must"
 )
 
-// receiver is a program that receives webhooks.
+// receiver is a fake program that receives webhooks.
 type receiver struct {
 	httpFake
 	mu     sync.Mutex
 	posts  []post
-	status func(body string) int // nil accepts everything
+	status func(body string) int // returns the status of the response; nil for a receiver that accepts everything
 }
 
 type post struct{ id, at, signature, body, path string }
@@ -69,7 +69,7 @@ func (r *receiver) all(part string) (found []post) {
 	return found
 }
 
-// untimed is a receiver whose messages have no times.
+// untimed is a receiver that replaces the times in messages with 0.
 type untimed struct{ *receiver }
 
 func (r untimed) all() string {
@@ -80,7 +80,8 @@ func (r untimed) all() string {
 	return strings.Join(lines, "\n")
 }
 
-// TestWebhook receives signed frames that words do not leave out. TestSpokenTurn shows a turn.
+// TestWebhook tests that the webhook gets signed frames, except the frames that the words exclude. TestSpokenTurn tests a
+// turn.
 func TestWebhook(t *testing.T) {
 	r := newReceiver(t, nil)
 	secret := "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -105,7 +106,7 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// TestWebhookSignature compares the example of the libraries of Standard Webhooks.
+// TestWebhookSignature compares a signature with an example from the libraries of Standard Webhooks.
 func TestWebhookSignature(t *testing.T) {
 	key, _ := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	got := webhookSignature(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`))
@@ -114,7 +115,8 @@ func TestWebhookSignature(t *testing.T) {
 	}
 }
 
-// TestWebhookRepeatsNotification until it is accepted, even if a skin has shown it meanwhile.
+// TestWebhookRepeatsNotification tests that a notification is sent again until the webhook accepts it, even if another
+// program has shown it in the meantime.
 func TestWebhookRepeatsNotification(t *testing.T) {
 	var mu sync.Mutex
 	refusals, tries := 2, 0
@@ -141,7 +143,7 @@ func TestWebhookRepeatsNotification(t *testing.T) {
 	}
 }
 
-// TestWebhookAnswers that are errors: the owner gets the reason.
+// TestWebhookAnswers tests the notes for responses with an error.
 func TestWebhookAnswers(t *testing.T) {
 	for status, c := range map[int]struct {
 		ok   bool
@@ -163,7 +165,7 @@ func TestWebhookAnswers(t *testing.T) {
 	}
 }
 
-// TestWebhookThatHangs delays only its own calls.
+// TestWebhookThatHangs tests that a webhook that does not respond delays only its own relay.
 func TestWebhookThatHangs(t *testing.T) {
 	t.Parallel()
 	hang := make(chan struct{})
@@ -183,14 +185,14 @@ func TestWebhookThatHangs(t *testing.T) {
 	}
 	h.happens(robotA, "s", event.Said{Text: "The end."})
 	h.eventually("another program is told the end", func() bool { return other.last("The end.") != "" })
-	// It is asked again only when a call's time is over, however many events there are.
+	// The next request is sent only after the timeout of the previous one, however many events there are.
 	if n, most := asked.Load(), 1+int32(time.Since(began)/postTimeout); n > most {
 		t.Errorf("it is asked %d times meanwhile, and not %d", n, most)
 	}
 	h.eventually("the note", func() bool { return h.note() != "" })
 }
 
-// TestWebhookTrial has frames of every kind.
+// TestWebhookTrial tests that a trial sends frames of each kind.
 func TestWebhookTrial(t *testing.T) {
 	r := newReceiver(t, nil)
 	h := newConnected(t, Target{Kind: "webhook", URL: r.URL})
@@ -205,7 +207,8 @@ func TestWebhookTrial(t *testing.T) {
 	}
 }
 
-// TestWebhookAddress is used unchanged: some programs redirect one without its last slash.
+// TestWebhookAddress tests that the address is used unchanged. Some programs redirect an address without a slash at the
+// end.
 func TestWebhookAddress(t *testing.T) {
 	for _, path := range []string{"/hooks/", "/hooks", "/", "/a%2Fb/?to=x"} {
 		r := newReceiver(t, nil)
