@@ -16,8 +16,8 @@ import (
 	"perch/must"
 )
 
-// fakeAITuber is AITuberKit's external API as in src/pages/api/v1 and next.config.js of commit
-// 6be82fe: it redirects paths without a last slash.
+// fakeAITuber is a fake of AITuberKit's external API as in src/pages/api/v1 and next.config.js of commit
+// 6be82fe. It redirects paths without a slash at the end.
 type fakeAITuber struct {
 	httpFake
 	key       string
@@ -56,7 +56,7 @@ func (f *fakeAITuber) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if s.Session != "" {
-			s.Session = fmt.Sprintf("answer of %d letters", len(s.Session)) // another each time
+			s.Session = fmt.Sprintf("answer of %d letters", len(s.Session)) // replaces the ID, which is random
 		}
 		line, _ := json.Marshal(s)
 		f.add(string(line))
@@ -66,7 +66,7 @@ func (f *fakeAITuber) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestAITuberKitRefuses: the owner gets the reason.
+// TestAITuberKitRefuses tests that the owner gets the reason why AITuberKit refuses a connection.
 func TestAITuberKitRefuses(t *testing.T) {
 	for _, c := range []struct {
 		key    string
@@ -92,7 +92,7 @@ func TestAITuberKitRefuses(t *testing.T) {
 	}
 }
 
-// TestAITuberKitRefusesText, but the connection continues.
+// TestAITuberKitRefusesText tests that a refused text does not end the connection.
 func TestAITuberKitRefusesText(t *testing.T) {
 	f := newFakeAITuber(t)
 	serve, opened := f.Config.Handler, atomic.Int32{}
@@ -120,7 +120,7 @@ func TestAITuberKitRefusesText(t *testing.T) {
 	}
 }
 
-// TestAITuberChoice of the page that speaks.
+// TestAITuberChoice tests which of several pages is chosen to speak.
 func TestAITuberChoice(t *testing.T) {
 	f := newFakeAITuber(t)
 	for _, c := range []struct{ wanted, before, id string }{
@@ -137,8 +137,8 @@ func TestAITuberChoice(t *testing.T) {
 	}
 }
 
-// TestAITuberKitTrial speaks each face's name, a sentence, a notification and a question, also the
-// second time.
+// TestAITuberKitTrial tests that a trial speaks each face's name, a sentence, a notification and a question,
+// and that a second trial does so again.
 func TestAITuberKitTrial(t *testing.T) {
 	f := newFakeAITuber(t)
 	h := newConnected(t, Target{Kind: "aituberkit", URL: f.URL, Key: "a-key"})

@@ -20,7 +20,7 @@ import (
 	"perch/must"
 )
 
-// lineServer receives lines by TCP, as ChatdollKit's SocketServer does.
+// lineServer receives lines over TCP, as ChatdollKit's SocketServer does.
 type lineServer struct {
 	t                 testing.TB
 	greeting, address string
@@ -32,7 +32,7 @@ type lineServer struct {
 	conns []net.Conn
 }
 
-// newLineServer sends greeting on each connection, which ChatdollKit does not.
+// newLineServer returns a running server that sends greeting on each connection. ChatdollKit sends nothing.
 func newLineServer(t testing.TB, greeting string) *lineServer {
 	t.Helper()
 	s := &lineServer{t: t, greeting: greeting, address: anywhere}
@@ -41,7 +41,7 @@ func newLineServer(t testing.TB, greeting string) *lineServer {
 	return s
 }
 
-// again starts it at its address, without messages.
+// again starts the server at its address, and clears the transcript.
 func (s *lineServer) again() {
 	s.t.Helper()
 	s.clear()
@@ -119,7 +119,7 @@ func TestChatdollKitTexts(t *testing.T) {
 	}
 }
 
-// TestChatdollKit performs no gesture with an empty word, and speaks a notification.
+// TestChatdollKit tests that a gesture with an empty word is not performed, and that a notification is spoken.
 func TestChatdollKit(t *testing.T) {
 	s := newLineServer(t, "")
 	h := newConnected(t, Target{Kind: "chatdollkit", URL: "tcp://" + s.address,
@@ -135,11 +135,11 @@ func TestChatdollKit(t *testing.T) {
 	}
 }
 
-// lineConn records the texts that the application is told.
+// lineConn records the texts that are sent to the application.
 type lineConn struct {
 	net.Conn
 	texts []string
-	gaps  []time.Duration // between each text and the one before
+	gaps  []time.Duration // time between each text and the previous text
 	last  time.Time
 }
 
@@ -152,12 +152,12 @@ func (c *lineConn) Write(line []byte) (int, error) {
 
 func (*lineConn) SetWriteDeadline(time.Time) error { return nil }
 
-// broker is ChatdollKit's ModelRequestBroker and ModelController, as far as 0.8.16 performs a request
-// that nothing interrupts.
+// broker records what ChatdollKit 0.8.16 (ModelRequestBroker and ModelController) performs of requests that
+// nothing interrupts.
 type broker struct{ played, spoken []string }
 
-// perform splits a request into sentences. After the first one the avatar idles: an animation that has
-// just begun there is not seen, unless the sentence was spoken.
+// perform splits a request into sentences. At the end of the first sentence the avatar begins to idle, so an
+// animation of that sentence is not visible unless the sentence is spoken.
 func (b *broker) perform(text string) {
 	isFirst := true
 	for _, sentence := range regexp.MustCompile(`[^。！？!?\n]*[。！？!?\n]*`).FindAllString(text, -1) {
@@ -169,7 +169,7 @@ func (b *broker) perform(text string) {
 			switch part = strings.TrimSpace(part); {
 			case strings.HasPrefix(part, "[anim:"):
 				animations = append(animations, part)
-			case part != "" && part[0] != '[': // its synthesizers do not speak an empty text
+			case part != "" && part[0] != '[': // ChatdollKit's synthesizers do not speak an empty text
 				voices = append(voices, part)
 			}
 		}
@@ -181,7 +181,7 @@ func (b *broker) perform(text string) {
 	}
 }
 
-// TestChatdollKitAnimations are played without speech too, and nothing is spoken for them.
+// TestChatdollKitAnimations tests that animations are played without speech too.
 func TestChatdollKitAnimations(t *testing.T) {
 	for text, want := range map[string]string{
 		"[anim:wave]":                         "[anim:wave] ",
@@ -203,7 +203,8 @@ func TestChatdollKitAnimations(t *testing.T) {
 	}
 }
 
-// TestChatdollKitRequestsApart: a request that comes at once would discard the one before.
+// TestChatdollKitRequestsApart tests that there is a pause between two requests. Without a pause, ChatdollKit
+// would discard the first request.
 func TestChatdollKitRequestsApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &lineConn{}
@@ -229,7 +230,8 @@ func TestChatdollKitRequestsApart(t *testing.T) {
 	})
 }
 
-// TestChatdollKitSpeaks: no sentence stops the one before, and animations come with sentences.
+// TestChatdollKitSpeaks tests that a sentence does not interrupt the previous sentence, and that animations
+// are sent together with sentences.
 func TestChatdollKitSpeaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &lineConn{}
@@ -260,7 +262,7 @@ func TestChatdollKitSpeaks(t *testing.T) {
 		show(Scene{State: agent.Speaking, Face: "sad", Said: "Two."})
 		show(Scene{State: agent.Working, Face: "sad"})
 		show(Scene{State: agent.Speaking, Face: "sad", Said: "Three."})
-		expect(2 * time.Second) // the first may still be spoken
+		expect(2 * time.Second) // the first sentence may still be spoken
 		expect(time.Second, "[face:Sorrow]Two.[face:Sorrow]Three.")
 		show(Scene{State: agent.Attention, Face: "sad"})
 		show(Scene{State: agent.Idle})
@@ -280,12 +282,12 @@ func TestChatdollKitSpeaks(t *testing.T) {
 		show(Scene{State: agent.Speaking, Face: "happy", Said: "And the last."})
 		show(Scene{State: agent.Attention, Face: "happy"})
 		show(Scene{State: agent.Listening, Face: "happy"}) // the turn has ended, and the robot listens
-		show(Scene{State: agent.Idle, Face: "happy"})      // it hangs up
+		show(Scene{State: agent.Idle, Face: "happy"})      // the robot closes its channel
 		expect(10*time.Second, "[face:Joy]One more.", "[face:Joy]And the last.", "[face:Neutral]\n[anim:rest]")
 	})
 }
 
-// TestOtherThanChatdollKit sends text without end, or is absent.
+// TestOtherThanChatdollKit tests the note about a program that sends text, and about a missing program.
 func TestOtherThanChatdollKit(t *testing.T) {
 	s := newLineServer(t, strings.Repeat("hello\n", limit.Body))
 	h := newHarness(t, Target{Kind: "chatdollkit", URL: "tcp://" + s.address})

@@ -19,12 +19,12 @@ import (
 	"perch/must"
 )
 
-// fakeClawd is clawd-on-desk as in src/server.js and src/server-route-state.js since version
+// fakeClawd is a fake of clawd-on-desk as in src/server.js and src/server-route-state.js since version
 // 0.5.10.
 type fakeClawd struct {
 	httpFake
-	silent    bool        // it ignores the agent, which is switched off there
-	decisions chan string // answers of its user to questions
+	silent    bool        // whether the agent is switched off in the program, which then ignores the agent
+	decisions chan string // the user's answers to questions
 }
 
 func newFakeClawd(t testing.TB, address string) *fakeClawd {
@@ -88,7 +88,7 @@ func (c *fakeClawd) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestClawd shows a session without a robot.
+// TestClawd tests that the program shows a session without a robot.
 func TestClawd(t *testing.T) {
 	c := newFakeClawd(t, anywhere)
 	h := newHarness(t, Target{Kind: "clawd", URL: c.URL})
@@ -97,7 +97,7 @@ func TestClawd(t *testing.T) {
 	h.eventually(want, func() bool { return strings.Contains(c.all(), want) })
 }
 
-// TestClawdIsFound by its runtime file, and again at another port.
+// TestClawdIsFound tests that the program is found by its runtime file, and again after it has changed its port.
 func TestClawdIsFound(t *testing.T) {
 	var free []net.Listener
 	for port := clawdMinPort; port <= clawdMaxPort && len(free) < 2; port++ {
@@ -128,7 +128,7 @@ func TestClawdIsFound(t *testing.T) {
 	h.eventually("it is told at its other port", func() bool { return strings.Contains(second.all(), `"working"`) })
 }
 
-// TestClawdTrial includes a notification and a question, and ends the session.
+// TestClawdTrial tests that a trial includes a notification and a question, and ends the session.
 func TestClawdTrial(t *testing.T) {
 	c := newFakeClawd(t, anywhere)
 	h := newConnected(t, Target{Kind: "clawd", URL: c.URL})
@@ -139,7 +139,8 @@ func TestClawdTrial(t *testing.T) {
 	}
 }
 
-// TestClawdAnswers a question where words say so; a question that was answered elsewhere is taken back.
+// TestClawdAnswers tests that the user can answer a question if the word "permission" is set, and that a
+// question that was answered elsewhere is withdrawn.
 func TestClawdAnswers(t *testing.T) {
 	c := newFakeClawd(t, anywhere)
 	h := newConnected(t, Target{Kind: "clawd", URL: c.URL, Words: map[string]string{"permission": "on"}})
@@ -168,7 +169,7 @@ func TestClawdAnswers(t *testing.T) {
 	}
 }
 
-// TestClawdIgnores an agent that is switched off there, and unknown states; the owner is warned.
+// TestClawdIgnores tests that the owner is warned if the program ignores the agent or refuses a state.
 func TestClawdIgnores(t *testing.T) {
 	c := newFakeClawd(t, "127.0.0.1:0")
 	c.silent = true
@@ -182,7 +183,7 @@ func TestClawdIgnores(t *testing.T) {
 	})
 }
 
-// TestOtherThanClawd is not connected.
+// TestOtherThanClawd tests that another program is not connected.
 func TestOtherThanClawd(t *testing.T) {
 	r := newReceiver(t, func(string) int { return http.StatusOK })
 	r.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"ok":true}`) })

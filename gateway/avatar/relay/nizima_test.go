@@ -15,15 +15,15 @@ import (
 	"perch/store/storetest"
 )
 
-// fakeNizima is nizima LIVE as documented.
+// fakeNizima is a fake of nizima LIVE as its documentation describes the program.
 type fakeNizima struct {
 	*fake
-	eager       bool // its user switches every plugin on
+	eager       bool // whether the user switches every plugin on at once
 	mu          sync.Mutex
 	tokens      []string
 	known       bool
 	enabled     bool
-	expressions map[string]bool // whether they are active, by path
+	expressions map[string]bool // whether each expression is active; key: path
 	parameters  map[string]float64
 }
 
@@ -34,7 +34,7 @@ func newFakeNizima(t testing.TB) *fakeNizima {
 	return f
 }
 
-// again starts it again with its plugins, and without active expressions.
+// again starts the program again, with the same plugins and without active expressions.
 func (f *fakeNizima) again() {
 	f.known = false
 	for path := range f.expressions {
@@ -63,7 +63,7 @@ func (f *fakeNizima) reply(message []byte) []any {
 	if refusal != "" {
 		kind, data = "Error", map[string]string{"ErrorType": refusal}
 	} else if m.Method == "EstablishConnection" {
-		kind = "Request" // as in its documentation
+		kind = "Request" // as in the documentation
 	}
 	answers := []any{map[string]any{"nLPlugin": "1.0.0", "Timestamp": 1, "Id": m.ID, "Type": kind, "Method": m.Method, "Data": data}}
 	if m.Method == "RegisterPlugin" && f.eager {
@@ -151,7 +151,7 @@ func (f *fakeNizima) does(method, name, token, path string, values []value, made
 	return nil, "InvalidMethod"
 }
 
-// line returns what a message changes of the avatar or its mouth.
+// line returns the change of the avatar or its mouth that a message requests, or "".
 func (f *fakeNizima) line(message string) string {
 	var m struct {
 		Method string
@@ -178,8 +178,8 @@ func (f *fakeNizima) is(what func() bool) func() bool {
 	}
 }
 
-// TestNizima: Perch waits until it is switched on, shows a mood, and waits again when it is switched
-// off. TestSpokenTurn shows a turn.
+// TestNizima tests that Perch waits until the user switches it on, shows a mood, and waits again when the user
+// switches it off. TestSpokenTurn tests a turn.
 func TestNizima(t *testing.T) {
 	t.Parallel()
 	f := newFakeNizima(t)
@@ -210,7 +210,7 @@ func TestNizima(t *testing.T) {
 	}
 }
 
-// TestNizimaRemovesPlugin, which registers again.
+// TestNizimaRemovesPlugin tests that Perch registers again if nizima LIVE no longer knows its token.
 func TestNizimaRemovesPlugin(t *testing.T) {
 	f := newFakeNizima(t)
 	f.enabled, f.tokens = true, []string{"kept"}
@@ -223,7 +223,7 @@ func TestNizimaRemovesPlugin(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		l, err := p.open(ctx, func(note error) {
 			if strings.Contains(text(note), "to switch Perch on") {
-				cancel() // nobody does that for what is new
+				cancel() // in this test, no user switches the new plugin on
 			}
 		})
 		cancel()

@@ -15,16 +15,16 @@ import (
 	"perch/must"
 )
 
-// fakeOBS is OBS as in docs/generated/protocol.md of obs-websocket 5.7, as far as a relay uses it.
+// fakeOBS is a fake of OBS, with the part of docs/generated/protocol.md of obs-websocket 5.7 that a relay uses.
 type fakeOBS struct {
 	password string
 
 	mu     sync.Mutex
-	inputs map[string]string          // their texts
-	scenes map[string][]string        // their items; an index is an id
-	seen   map[string]map[string]bool // visible items, by scene
-	air    string                     // the program scene
-	busy   bool                       // it is changing scenes
+	inputs map[string]string          // texts by name of the source
+	scenes map[string][]string        // items by scene; the ID of an item is its index
+	seen   map[string]map[string]bool // visible items by scene
+	air    string                     // name of the program scene
+	busy   bool                       // whether OBS is changing scenes
 }
 
 func newFakeOBS(password string) *fakeOBS {
@@ -125,7 +125,8 @@ func (o *fakeOBS) change(change func(*fakeOBS)) {
 	change(o)
 }
 
-// TestOBS: the password is not sent, and the text source is left empty. TestSpokenTurn shows a turn.
+// TestOBS tests that the password is not sent, and that the text source is empty at the beginning and at the
+// end. TestSpokenTurn tests a turn.
 func TestOBS(t *testing.T) {
 	o := newFakeOBS("supersecretpassword")
 	f := greetingFake(t, "", o.greet, o.answer)
@@ -145,7 +146,7 @@ func TestOBS(t *testing.T) {
 	}
 }
 
-// TestOBSIsLeftWithoutItems, also without those of rest.
+// TestOBSIsLeftWithoutItems tests that all items are hidden at the end, including the items for an idle agent.
 func TestOBSIsLeftWithoutItems(t *testing.T) {
 	o := newFakeOBS("")
 	f := greetingFake(t, "", o.greet, o.answer)
@@ -158,15 +159,15 @@ func TestOBSIsLeftWithoutItems(t *testing.T) {
 	}
 }
 
-// TestOBSAuthentication compares the example of the protocol's documentation with the answer of
-// obs-websocket-js 5.0.8.
+// TestOBSAuthentication compares the response to the challenge in the protocol's documentation with the response
+// of obs-websocket-js 5.0.8.
 func TestOBSAuthentication(t *testing.T) {
 	if got, want := obsAuthentication("supersecretpassword", obsSalt, obsChallenge), "1Ct943GAT+6YQUUX47Ia/ncufilbe6+oD6lY+5kaCu4="; got != want {
 		t.Errorf("%s, not %s", got, want)
 	}
 }
 
-// TestOBSPassword that is wrong or missing.
+// TestOBSPassword tests the notes about a missing and a wrong password.
 func TestOBSPassword(t *testing.T) {
 	o := newFakeOBS("right")
 	f := greetingFake(t, "", o.greet, o.answer)
@@ -179,7 +180,8 @@ func TestOBSPassword(t *testing.T) {
 	}
 }
 
-// TestOBSWithoutItsSources: the owner is warned, and they are used when they appear.
+// TestOBSWithoutItsSources tests that the owner is warned of missing sources, and that sources are used when they
+// appear.
 func TestOBSWithoutItsSources(t *testing.T) {
 	t.Parallel()
 	o := newFakeOBS("")
@@ -193,7 +195,7 @@ func TestOBSWithoutItsSources(t *testing.T) {
 	})
 	asked := strings.Count(f.all(), "GetSceneItemId")
 	h.happens(robotA, "s", turn()...)
-	h.eventually("it is told in vain", func() bool { // in either order
+	h.eventually("it is told in vain", func() bool { // the two requests may come in either order
 		return strings.Contains(f.last("It is warm."), "SetInputSettings") && strings.Count(f.all(), "GetSceneItemId") > asked
 	})
 	o.change(func(o *fakeOBS) { o.inputs["Stack-chan text"], o.scenes["Talk"] = "", []string{"Stack-chan"} })
@@ -202,7 +204,7 @@ func TestOBSWithoutItsSources(t *testing.T) {
 	h.eventually("no note", func() bool { return h.note() == "" })
 }
 
-// TestOBSChangesItsScene: the item becomes visible in the new scene.
+// TestOBSChangesItsScene tests that the item becomes visible in a new scene.
 func TestOBSChangesItsScene(t *testing.T) {
 	t.Parallel()
 	o := newFakeOBS("")
@@ -215,7 +217,7 @@ func TestOBSChangesItsScene(t *testing.T) {
 	h.eventually("it is seen there", func() bool { _, seen := o.state("Game", "Stack-chan"); return seen })
 }
 
-// TestBusyOBS gets everything again.
+// TestBusyOBS tests that OBS gets everything again after it was changing scenes.
 func TestBusyOBS(t *testing.T) {
 	t.Parallel()
 	o := newFakeOBS("")
@@ -247,7 +249,7 @@ func TestOBSItems(t *testing.T) {
 		{Scene{State: agent.Thinking}, "Dots"},
 		{Scene{State: agent.Speaking, Face: "happy"}, "Bot Smile"},
 		{Scene{State: agent.Idle, Mood: event.Mood{Dominant: "celebration", Face: "happy"}}, "Dots Smile"},
-		{Scene{State: agent.Idle, Face: "happy"}, ""}, // the talk's, and there is none
+		{Scene{State: agent.Idle, Face: "happy"}, ""}, // an idle agent does not show the face of a conversation
 	} {
 		items := obsItems(w, c.is)
 		if len(items) != 4 {
@@ -263,7 +265,7 @@ func TestOBSItems(t *testing.T) {
 	}
 }
 
-// TestOBSRemovesNotification after ten seconds.
+// TestOBSRemovesNotification tests that a notification disappears after ten seconds.
 func TestOBSRemovesNotification(t *testing.T) {
 	o := newFakeOBS("")
 	f := greetingFake(t, "", o.greet, o.answer)

@@ -10,7 +10,7 @@ import (
 	"perch/must"
 )
 
-// unrealFake answers as the Remote Control API does. Its preset Stackchan has no property Tool.
+// unrealFake returns a fake of the Remote Control API. Its preset Stackchan has no property Tool.
 func unrealFake(t testing.TB) *fake {
 	return newFake(t, "", func(message []byte) []any {
 		var m struct {
@@ -52,7 +52,7 @@ func TestUnrealRequests(t *testing.T) {
 	}
 }
 
-// TestUnreal shows a spoken turn, and reports what Unreal refuses.
+// TestUnreal tests a spoken turn, and the note about a value that Unreal refuses.
 func TestUnreal(t *testing.T) {
 	f := unrealFake(t)
 	h := newConnected(t, Target{Kind: "unreal", URL: "ws://" + f.address,
@@ -70,7 +70,7 @@ func TestUnreal(t *testing.T) {
 	})
 }
 
-// TestEmptyWords are not sent, nor are the names instead.
+// TestEmptyWords tests that nothing is sent for an empty word, and not the name either.
 func TestEmptyWords(t *testing.T) {
 	empty := map[string]string{"state.thinking": "", "face.happy": "", "gesture.nod": "", "feeling.curiosity": ""}
 	for _, c := range []struct{ kind, mouth string }{{"warudo", "action.mouth"}, {"unreal", "tell.mouth"}} {
@@ -85,7 +85,7 @@ func TestEmptyWords(t *testing.T) {
 		h.eventually("the sentence", func() bool { return f.last("It is warm.") != "" })
 		h.happens(robotA, "s", event.Mood{Dominant: "curiosity"})
 		h.voice.set(.5)
-		for _, text := range []string{"The end.", "The very end."} { // the mouth is told before the second
+		for _, text := range []string{"The end.", "The very end."} { // the mouth is sent before the second text
 			h.happens(robotA, "s", event.Said{Text: text})
 			h.eventually(text, func() bool { return f.last(text) != "" })
 		}

@@ -18,11 +18,11 @@ import (
 	"perch/must"
 )
 
-// fakeVeado is veadotube mini as documented.
+// fakeVeado is a fake of veadotube mini as its documentation describes the program.
 type fakeVeado struct {
 	*fake
 	mu     sync.Mutex
-	states string // of the answer to list
+	states string // states in the response to "list"
 	stack  []string
 }
 
@@ -35,7 +35,7 @@ func newFakeVeado(t testing.TB, address string) *fakeVeado {
 	return f
 }
 
-// again starts it again with its first state.
+// again starts the program again with its first state.
 func (f *fakeVeado) again() {
 	f.stack = []string{"1"}
 	f.fake.again()
@@ -55,7 +55,7 @@ func (f *fakeVeado) reply(message []byte) []any {
 	switch m.Event + " " + m.Type + " " + m.ID + " " + m.Payload.Event {
 	case "list   ":
 		return []any{rawText(`nodes: {"event":"list","entries":[{"type":"boolean","id":"mini","name":"push-to-talk"},` +
-			`{"type":"stateEvents","id":"mini","name":"avatar state"}]}` + "\x00")} // as some builds do
+			`{"type":"stateEvents","id":"mini","name":"avatar state"}]}` + "\x00")} // some builds append a zero byte
 	case "payload stateEvents mini list":
 		return []any{rawText(`nodes: {"event":"payload","type":"stateEvents","id":"mini","name":"avatar state","payload":` +
 			`{"event":"list","states":` + f.states + `}}`)}
@@ -69,7 +69,7 @@ func (f *fakeVeado) reply(message []byte) []any {
 	return nil
 }
 
-// line skips requests for lists, which are repeated.
+// line returns a message, or "" for a request for a list, because these requests are repeated.
 func (f *fakeVeado) line(message string) string {
 	if strings.Contains(message, `"list"`) {
 		return ""
@@ -83,7 +83,7 @@ func (f *fakeVeado) seen() string {
 	return strings.Join(f.stack, " ")
 }
 
-// TestVeadotube is found by its file, and shows a turn.
+// TestVeadotube tests that veadotube is found by its file, and shows a turn.
 func TestVeadotube(t *testing.T) {
 	f := newFakeVeado(t, "")
 	h := newHarness(t, Target{Kind: "veadotube"})
@@ -98,7 +98,7 @@ func TestVeadotube(t *testing.T) {
 	}
 	h.happens(robotA, "s", turn()[:4]...)
 	h.eventually("it thinks", func() bool { return f.seen() == "1 27" })
-	h.happens(robotA, "s", turn()[6:]...) // without the tool: at work it has no look
+	h.happens(robotA, "s", turn()[6:]...) // without the tool, because no state of veadotube shows work
 	h.eventually("it smiles while it speaks", func() bool { return f.seen() == "1 26" })
 	h.happens(robotA, "s", event.TurnEnded{End: event.EndDone}, event.RobotOffline{})
 	h.stop()
@@ -117,7 +117,7 @@ func writeInstance(t testing.TB, home, id string, at int64, server string) {
 	must.Succeed(t, os.WriteFile(filepath.Join(folder, id), []byte(text), 0o600))
 }
 
-// TestVeadotubeInstances: the newest one that runs is used.
+// TestVeadotubeInstances tests that the newest running instance is used.
 func TestVeadotubeInstances(t *testing.T) {
 	home := t.TempDir()
 	p := veadotube{&programConfig{home: home}}
@@ -152,7 +152,7 @@ func TestVeadotubeInstances(t *testing.T) {
 	}
 }
 
-// TestWithoutHome nothing is read from the working directory.
+// TestWithoutHome tests that without a home directory nothing is read from the working directory.
 func TestWithoutHome(t *testing.T) {
 	t.Chdir(t.TempDir())
 	now := time.Now()
@@ -171,7 +171,7 @@ func TestWithoutHome(t *testing.T) {
 	}
 }
 
-// TestPipe instead of a program's file does not block.
+// TestPipe tests that a pipe in place of a program's file does not block.
 func TestPipe(t *testing.T) {
 	home := t.TempDir()
 	path := filepath.Join(home, ".clawd", "runtime.json")
@@ -191,7 +191,7 @@ func TestPipe(t *testing.T) {
 	}
 }
 
-// TestVeadotubeStates for scenes, and the messages for a change.
+// TestVeadotubeStates tests the states for scenes, and the messages for a change.
 func TestVeadotubeStates(t *testing.T) {
 	table := wordsOf(t, veadotubeKind(), map[string]string{"state.working": "typing at the desk", "face.angry": ""})
 	l := &veadoLink{words: table, node: "mini", states: []veadoState{{"a", "happy"}, {"b", "Speaking"}, {"c", "typing at the desk"}, {"d", "angry"},
@@ -202,7 +202,7 @@ func TestVeadotubeStates(t *testing.T) {
 	}{
 		{Scene{State: agent.Speaking, Face: "happy"}, "a"},
 		{Scene{State: agent.Speaking}, "b"},
-		{Scene{State: agent.Speaking, Face: "angry"}, "b"}, // an owner wants it not shown
+		{Scene{State: agent.Speaking, Face: "angry"}, "b"}, // the owner has set the word for angry to ""
 		{Scene{State: agent.Working, Face: "happy"}, "c"},
 		{Scene{State: agent.Thinking, Face: "happy"}, "a"},
 		{Scene{State: agent.Thinking}, ""},

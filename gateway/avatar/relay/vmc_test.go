@@ -56,7 +56,7 @@ func TestVMCWeights(t *testing.T) {
 	}
 }
 
-// TestVMCMoves a face in three ticks, and a mouth at once.
+// TestVMCMoves tests that a face changes in three ticks, and a mouth at once.
 func TestVMCMoves(t *testing.T) {
 	l := newVMCLink(t, nil)
 	l.goal = map[string]float64{"Joy": 1}
@@ -77,7 +77,7 @@ func TestVMCMoves(t *testing.T) {
 	}
 }
 
-// TestVMCDatagramsAreSmall even with all weights.
+// TestVMCDatagramsAreSmall tests that datagrams are small even with the maximum number of weights.
 func TestVMCDatagramsAreSmall(t *testing.T) {
 	told := newListener(t, "")
 	d, err := openDatagrams(t.Context(), "udp://"+told.address, oscMessage(vmcApply))

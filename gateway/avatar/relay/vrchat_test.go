@@ -15,7 +15,7 @@ import (
 	"perch/must"
 )
 
-// TestVRChatParameters of scenes, with an owner's words.
+// TestVRChatParameters tests the parameters for scenes, with configured words.
 func TestVRChatParameters(t *testing.T) {
 	for _, c := range []struct {
 		what  string
@@ -47,7 +47,7 @@ func TestVRChatParameters(t *testing.T) {
 	}
 }
 
-// TestVRChatFile: the file of parameters for Unity has those of the words, and no others.
+// TestVRChatFile tests that the file for Unity has exactly the parameters in the words.
 func TestVRChatFile(t *testing.T) {
 	file, err := os.ReadFile("../../../docs/avatars/stackchan-vrchat.asset")
 	must.Succeed(t, err)
@@ -69,7 +69,7 @@ func TestVRChatFile(t *testing.T) {
 	}
 }
 
-// wordsOf returns a kind's words with an owner's changes.
+// wordsOf returns the words of a kind with configured changes.
 func wordsOf(t testing.TB, k kind, changed map[string]string) words {
 	t.Helper()
 	w, err := newWords(k, agent.StockWords(), changed)
@@ -77,7 +77,7 @@ func wordsOf(t testing.TB, k kind, changed map[string]string) words {
 	return w
 }
 
-// TestVRChatIsLeftAtRest, with everything switched off.
+// TestVRChatIsLeftAtRest tests that everything is switched off at the end.
 func TestVRChatIsLeftAtRest(t *testing.T) {
 	l := newListener(t, "")
 	h := newHarness(t, Target{Kind: "vrchat", URL: "udp://" + l.address,
@@ -109,7 +109,7 @@ func TestVRChatIsLeftAtRest(t *testing.T) {
 	}
 }
 
-// TestChatboxBounds for any text.
+// TestChatboxBounds tests the limits of the chatbox for any texts.
 func TestChatboxBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var c chatbox
@@ -142,7 +142,7 @@ func TestChatboxBounds(t *testing.T) {
 	})
 }
 
-// TestChatboxQueuesNotifications, and the latest sentence.
+// TestChatboxQueuesNotifications tests that the chatbox queues notifications, and the latest sentence.
 func TestChatboxQueuesNotifications(t *testing.T) {
 	var c chatbox
 	now := time.Now()

@@ -22,23 +22,23 @@ import (
 	"perch/waittest"
 )
 
-// fakeVTube is VTube Studio as documented, with a loaded model.
+// fakeVTube is a fake of VTube Studio with a loaded model, as its documentation describes the program.
 type fakeVTube struct {
 	*fake
-	allow chan struct{} // closed once the popup is answered
+	allow chan struct{} // closed once the user has answered the popup
 	deny  bool
 
 	mu          sync.Mutex
-	known       bool // the session is authenticated
+	known       bool // whether the session is authenticated
 	tokens      []string
 	popups      int
 	model       string
-	expressions map[string]bool // whether they are active
-	hotkeys     []string        // name, type, file, id
+	expressions map[string]bool // whether each expression is active; key: file
+	hotkeys     []string        // name, type, file and ID of each hotkey, in turn
 	parameters  map[string]float64
 	custom      []string
 	injected    int
-	off         bool // the permission was withdrawn
+	off         bool // whether the user has withdrawn the permission
 }
 
 func newFakeVTube(t testing.TB, address string) *fakeVTube {
@@ -49,7 +49,7 @@ func newFakeVTube(t testing.TB, address string) *fakeVTube {
 		parameters: map[string]float64{"MouthOpen": 0, "MouthSmile": 0, "FaceAngleX": 0, "FaceAngleY": 0, "FaceAngleZ": 0, "BrowLeftY": 0,
 			"BrowRightY": 0}}
 	f.fake = newFake(t, address, f.reply)
-	t.Cleanup(func() { // before the fake waits for its connections
+	t.Cleanup(func() { // runs before the fake waits for its connections
 		select {
 		case <-f.allow:
 		default:
@@ -59,13 +59,13 @@ func newFakeVTube(t testing.TB, address string) *fakeVTube {
 	return f
 }
 
-// allowed allows every popup.
+// allowed makes the user allow every popup.
 func (f *fakeVTube) allowed() *fakeVTube {
 	close(f.allow)
 	return f
 }
 
-// again starts it again with its plugins, and without active expressions.
+// again starts the program again, with the same plugins and without active expressions.
 func (f *fakeVTube) again() {
 	f.known = false
 	for file := range f.expressions {
@@ -232,7 +232,7 @@ func (f *fakeVTube) does(kind string, text json.RawMessage) (any, vtubeRefusal) 
 	return nil, vtubeRefusal{7, "unknown request " + kind}
 }
 
-// line returns what a message changes of the avatar or its mouth.
+// line returns the change of the avatar or its mouth that a message requests, or "".
 func (f *fakeVTube) line(message string) string {
 	var m struct {
 		Type string          `json:"messageType"`
@@ -246,14 +246,14 @@ func (f *fakeVTube) line(message string) string {
 	}
 	switch m.Type {
 	case "ExpressionActivationRequest", "HotkeyTriggerRequest":
-		return m.Type + string(m.Data) // without a blank: each differs from the last
+		return m.Type + string(m.Data) // without a space, so that the whole line is the address
 	case "InjectParameterDataRequest":
 		return mouthOf(d.Values)
 	}
 	return ""
 }
 
-// mouthOf returns how far a mouth is open.
+// mouthOf returns a line with the value of the parameter MouthOpen, or "".
 func mouthOf(values []value) string {
 	for _, v := range values {
 		if v.ID == "MouthOpen" {
@@ -296,7 +296,8 @@ func (f *fakeVTube) injections() int {
 	return f.injected
 }
 
-// TestVTubeStudio shows one popup, the expressions of hotkeys, and a mood. TestSpokenTurn shows a turn.
+// TestVTubeStudio tests that Perch requests one popup, and shows the expressions of hotkeys and a mood.
+// TestSpokenTurn tests a turn.
 func TestVTubeStudio(t *testing.T) {
 	f := newFakeVTube(t, "")
 	h := newHarness(t, Target{Kind: "vtube_studio", URL: "ws://" + f.address})
@@ -319,7 +320,7 @@ func TestVTubeStudio(t *testing.T) {
 		return f.at("MouthSmile") == 1 && f.at("StackchanCelebration") == 1 && f.at("FaceAngleY") == 5
 	})
 	was := f.injections()
-	h.eventually("it is repeated", func() bool { return f.injections() > was+4 }) // two each time: set and add
+	h.eventually("it is repeated", func() bool { return f.injections() > was+4 }) // two for each repeat: set and add
 	h.happens(robotA, "s", moodFrame("curiosity"), event.Mood{Dominant: "neutral", Face: "neutral"})
 	h.eventually("it is handed back", func() bool {
 		return f.at("MouthSmile") == 0 && f.at("BrowLeftY") == 0 && f.at("StackchanCelebration") == 0 && f.at("StackchanCuriosity") == 0
@@ -332,12 +333,12 @@ func TestVTubeStudio(t *testing.T) {
 		t.Errorf("%d popups", n)
 	}
 	h.stop()
-	if n := f.injections() - was; n > 2 { // the last ones of the mood may have come late
+	if n := f.injections() - was; n > 2 { // the last ones of the mood may come late
 		t.Errorf("at rest there are %d injections", n)
 	}
 }
 
-// TestVTubeStudioToken is used again, and requested again after it is refused.
+// TestVTubeStudioToken tests that the token is used again, and that a new one is requested after a refusal.
 func TestVTubeStudioToken(t *testing.T) {
 	f := newFakeVTube(t, "").allowed()
 	f.tokens = []string{"kept"}
@@ -385,7 +386,7 @@ func TestVTubeStudioToken(t *testing.T) {
 	}
 }
 
-// TestVTubeStudioRemovesPlugin: there is no popup at once.
+// TestVTubeStudioRemovesPlugin tests that Perch does not request a popup at once after the user has removed Perch.
 func TestVTubeStudioRemovesPlugin(t *testing.T) {
 	f := newFakeVTube(t, "").allowed()
 	h := newConnected(t, Target{Kind: "vtube_studio", URL: "ws://" + f.address})
@@ -399,7 +400,8 @@ func TestVTubeStudioRemovesPlugin(t *testing.T) {
 	}
 }
 
-// TestShortStatePressesHotkey, although the next state has come before the program was told.
+// TestShortStatePressesHotkey tests that the hotkey of a state is pressed although the next state has come before the
+// scene was sent.
 func TestShortStatePressesHotkey(t *testing.T) {
 	studio, live := newFakeVTube(t, "").allowed(), newFakeNizima(t)
 	live.eager = true
@@ -430,7 +432,7 @@ func TestShortStatePressesHotkey(t *testing.T) {
 	}
 }
 
-// TestVTubeStudioModels: another model is loaded, and the owner is warned of one without expressions.
+// TestVTubeStudioModels tests that Perch uses a newly loaded model, and warns of a model without expressions.
 func TestVTubeStudioModels(t *testing.T) {
 	f := newFakeVTube(t, "").allowed()
 	h := newConnected(t, Target{Kind: "vtube_studio", URL: "ws://" + f.address})
@@ -455,7 +457,7 @@ func TestVTubeStudioModels(t *testing.T) {
 	h.eventually("it is gone", func() bool { return !h.relays.List()[0].OK && strings.Contains(h.note(), "denied") })
 }
 
-// TestWarningIsCleared when a refused request is accepted.
+// TestWarningIsCleared tests that a warning is removed when the same kind of request is accepted.
 func TestWarningIsCleared(t *testing.T) {
 	f := newFakeVTube(t, "").allowed()
 	h := newConnected(t, Target{Kind: "vtube_studio", URL: "ws://" + f.address})
@@ -466,7 +468,7 @@ func TestWarningIsCleared(t *testing.T) {
 	h.eventually("the refusal is noted", func() bool { return strings.Contains(h.note(), "VTube Studio refuses") })
 	h.happens(robotA, "s", event.Emotion{Name: "sad"})
 	h.eventually("another is shown", func() bool { return f.active("02_sad.exp3.json") })
-	h.happens(robotA, "s", event.Emotion{Name: "neutral"}) // which no longer takes back what is not there
+	h.happens(robotA, "s", event.Emotion{Name: "neutral"}) // deactivates only the sad expression, and not the missing one
 	h.eventually("the note is gone", func() bool { return h.note() == "" })
 }
 
@@ -477,7 +479,7 @@ func vtubeSays(active bool, port int) string {
 		`"data":{"active":%t,"port":%d,"instanceID":"93aa0d","windowTitle":"VTube Studio"}}`, active, port)
 }
 
-// broadcasts repeats packets to a free address until stop or the end of the test.
+// broadcasts sends packets to a free address repeatedly until stop is called or the test ends.
 func broadcasts(t *testing.T, packets ...string) (address string, stop func()) {
 	t.Helper()
 	address = somewhere(t, anywhere, func(address string) error {
@@ -495,7 +497,7 @@ func broadcasts(t *testing.T, packets ...string) (address string, stop func()) {
 		defer from.Close()
 		for ctx.Err() == nil {
 			for _, packet := range packets {
-				_, _ = from.Write([]byte(packet)) // nobody may listen yet
+				_, _ = from.Write([]byte(packet)) // fails if no program listens yet
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -508,9 +510,9 @@ func broadcasts(t *testing.T, packets ...string) (address string, stop func()) {
 	return address, stop
 }
 
-// TestVTubeStudioTrustsNoBroadcast: a program that broadcasts on another machine is not connected,
-// but shown to the owner. One on this machine gets no token of another, is shown to the owner, and
-// is left for the usual address.
+// TestVTubeStudioTrustsNoBroadcast tests that Perch does not connect to a program that broadcasts from another machine,
+// and names its address to the owner. A program on this machine is connected and named too, but it does not get the token
+// of another program, and Perch returns to the default address when a program listens there again.
 func TestVTubeStudioTrustsNoBroadcast(t *testing.T) {
 	good, bad := newFakeVTube(t, "").allowed(), newFakeVTube(t, "").allowed()
 	bad.tokens, bad.deny = []string{"one of its own"}, true
@@ -529,7 +531,7 @@ func TestVTubeStudioTrustsNoBroadcast(t *testing.T) {
 		defer l.close()
 		return text(l.warning()), nil
 	}
-	heard := func(is func(note string, err error) bool) { // a broadcast may come too late, on a busy machine
+	heard := func(is func(note string, err error) bool) { // tries again, because a broadcast may come late on a busy machine
 		t.Helper()
 		waittest.For(t, "the broadcast is heard", func() bool { return is(open()) })
 	}
@@ -538,7 +540,7 @@ func TestVTubeStudioTrustsNoBroadcast(t *testing.T) {
 	}
 	good.stop()
 	p.isLocal = func(net.IP) bool { return false }
-	p.lastFound = "ws://" + bad.address // which was ours, before this machine got another address
+	p.lastFound = "ws://" + bad.address // an address that belonged to this machine before
 	heard(func(_ string, err error) bool {
 		return err != nil && strings.Contains(err.Error(), "another machine announces") && strings.HasSuffix(err.Error(), "set url: ws://"+bad.address)
 	})
@@ -572,7 +574,7 @@ func TestVTubeStudioTrustsNoBroadcast(t *testing.T) {
 	}
 }
 
-// TestBroadcastsOfFarMachines are ignored.
+// TestBroadcastsOfFarMachines tests that broadcasts from outside of the local network are ignored.
 func TestBroadcastsOfFarMachines(t *testing.T) {
 	for sender, near := range map[string]bool{"127.0.0.1": true, "192.168.1.7": true, "10.0.0.2": true, "169.254.3.4": true,
 		"203.0.113.5": false, "8.8.8.8": false} {
@@ -582,7 +584,8 @@ func TestBroadcastsOfFarMachines(t *testing.T) {
 	}
 }
 
-// TestOfThisMachine: loopback and the addresses of its interfaces.
+// TestOfThisMachine tests that isThisMachine is true of loopback addresses and of the addresses of the machine's
+// interfaces.
 func TestOfThisMachine(t *testing.T) {
 	own, err := net.InterfaceAddrs()
 	must.Succeed(t, err)
@@ -599,7 +602,7 @@ func TestOfThisMachine(t *testing.T) {
 	}
 }
 
-// TestFindVTube by valid broadcasts only.
+// TestFindVTube tests that only valid broadcasts are used.
 func TestFindVTube(t *testing.T) {
 	t.Parallel()
 	address, stop := broadcasts(t, "garbage", vtubeSays(false, 8002), vtubeSays(true, 0), vtubeSays(true, 80),
@@ -636,9 +639,9 @@ func TestVTubeSteps(t *testing.T) {
 		{happy, happy, "[]"},
 		{Scene{State: agent.Speaking, Face: "angry"}, happy,
 			"[{ExpressionActivation {F03.exp3.json true}} {ExpressionActivation {Joy.exp3.json false}}]"},
-		{Scene{State: agent.Speaking, Face: "sad"}, happy, "[{ExpressionActivation {Joy.exp3.json false}}]"}, // an owner wants it not shown
+		{Scene{State: agent.Speaking, Face: "sad"}, happy, "[{ExpressionActivation {Joy.exp3.json false}}]"}, // the owner has set the word for sad to ""
 		{Scene{State: agent.Listening}, Scene{State: agent.Idle}, "[{HotkeyTrigger {L}}]"},
-		{Scene{State: agent.Working}, Scene{State: agent.Idle}, "[{HotkeyTrigger {D}}]"}, // in an owner's words
+		{Scene{State: agent.Working}, Scene{State: agent.Idle}, "[{HotkeyTrigger {D}}]"}, // the owner has set this word
 		{Scene{State: agent.Idle, Mood: moodOf("curiosity")}, Scene{State: agent.Idle}, "[{ExpressionActivation {c.exp3.json true}}]"},
 		{Scene{}, happy, "[{ExpressionActivation {Joy.exp3.json false}}]"},
 	} {
@@ -651,7 +654,8 @@ func TestVTubeSteps(t *testing.T) {
 	}
 }
 
-// TestHeldParameters are sent when they move, repeated while they stay, and released with a 0.
+// TestHeldParameters tests that parameters are sent when they change, repeated while they do not change, and sent as 0
+// when they are released.
 func TestHeldParameters(t *testing.T) {
 	var h sentParameters
 	at := time.Unix(0, 0)
@@ -676,12 +680,12 @@ func TestHeldParameters(t *testing.T) {
 	}
 }
 
-// TestHeldParametersAreRepeatedInTime: VTube Studio releases a parameter after a second, nizima LIVE
-// after half a second.
+// TestHeldParametersAreRepeatedInTime tests that parameters are repeated before the programs drop them: VTube Studio
+// after a second, nizima LIVE after half a second.
 func TestHeldParametersAreRepeatedInTime(t *testing.T) {
 	var h sentParameters
 	told, now := time.Unix(0, 0), time.Unix(0, 0)
-	for range 1000 { // each as late as a tick may be
+	for range 1000 { // with ticks at an interval that makes the repeats as late as possible
 		if len(h.next([]value{{"A", 1}}, now)) > 0 {
 			if gap := now.Sub(told); gap >= 500*time.Millisecond {
 				t.Fatalf("nothing is said for %s", gap)
