@@ -18,7 +18,7 @@ import (
 const (
 	maxWords   = 32   // words of a query
 	maxFound   = 8    // returned documents
-	minStem    = 4    // minimum length of a word, in bytes, that is similar to a longer word that begins with it
+	minStem    = 4    // bytes; a word of at least this length is similar to longer words that begin with it
 	factWeight = 1.5  // weight of a memory; the weight of a turn is 1, because nobody asked to store the turn
 	minScore   = 0.15 // minimum score, relative to the best; documents with a lower score match only words such as "the"
 )

@@ -126,7 +126,7 @@ func (b *broker) close() {
 }
 
 // authentication is a hook that checks the user and the password of a client. It also keeps the library from sending a
-// client a packet that its version of MQTT does not have.
+// packet that a broker must not send in the client's version of MQTT.
 type authentication struct {
 	mochi.HookBase
 	log            *slog.Logger

@@ -14,9 +14,12 @@ import (
 )
 
 const (
-	stateInterval     = 100 * time.Millisecond // minimum time between two state documents with the same agent_state, except at a discovery
-	moodInterval      = time.Second            // minimum time between two moods with the same dominant feeling, since Home Assistant stores each
-	reconcileInterval = 10 * time.Second       // time between two calls of hub.reconcile by the hub's timer
+	// stateInterval is the minimum time between two state documents with the same agent_state. moodInterval is the minimum
+	// time between two moods with the same dominant feeling; it is longer, because Home Assistant stores each mood. The
+	// limits do not apply when a discovery is published.
+	stateInterval     = 100 * time.Millisecond
+	moodInterval      = time.Second
+	reconcileInterval = 10 * time.Second // time between two calls of hub.reconcile by the hub's timer
 
 	// newEntityDelay is how long events are held after a robot's new entities were announced. Home Assistant drops events
 	// that arrive before it has made their entities.

@@ -226,8 +226,8 @@ func speakingTime(text string) time.Duration {
 	return time.Second + time.Duration(letters(text))*100*time.Millisecond
 }
 
-// letters returns the number of characters that are spoken in a text with tags. Chinese, Japanese and
-// Korean characters count twice.
+// letters returns the number of characters of a text that are outside of its tags. Chinese, Japanese
+// and Korean characters count twice.
 func letters(text string) (n int) {
 	isTag := false
 	for _, r := range text {

@@ -350,7 +350,7 @@ func (c *Connection) Probe(ctx context.Context) error {
 		}
 		return l.Close()
 	}
-	// The suffix is needed because the broker disconnects a client when another one uses its client ID.
+	// The suffix is needed because the broker disconnects a client when another client uses the same client ID.
 	l, _, err := c.dial(ctx, Session{Suffix: "-look", Clean: true})
 	if l != nil {
 		defer l.Close()
