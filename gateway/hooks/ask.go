@@ -38,14 +38,14 @@ func question(words *language.Words, w permissionRequest) string {
 	return words.Message("ask.session", "question", asked)
 }
 
-// errLate is the cause of the end of a permission's context when the time for the answer is over.
+// errLate is the cancellation cause of a permission's context after the deadline of its question.
 var errLate = errors.New("no answer in time")
 
-// maxTries is the maximum number of times that robots ask the same question.
+// maxTries is the number of times that robots ask a question to which they get no clear answer.
 const maxTries = 2
 
-// askAloud has a robot ask for a permission. If no robot can ask, it waits until one connects. It returns after
-// an answer, when ctx ends, and after maxTries.
+// askAloud has a robot ask for a permission. While no robot can ask, it waits for the next robot to connect. It
+// returns after a yes or no, after maxTries, when the question has expired, and when ctx ends or the bus is closed.
 func (a *API) askAloud(ctx context.Context, h *permission) {
 	reader := a.o.Bus.Read()
 	q, repeated := h.question, false
@@ -71,7 +71,7 @@ func (a *API) askAloud(ctx context.Context, h *permission) {
 				repeated = true
 				tries++
 				continue
-			case answer.Outcome == agent.AnswerClosed: // the robot was silenced, or its channel has closed
+			case answer.Outcome == agent.AnswerClosed: // the channel was closed, or nobody can be asked
 				tries++
 			default:
 				return
@@ -110,7 +110,7 @@ func (a *API) robotToAsk() (id device.ID, found bool) {
 	return "", false
 }
 
-// waitForRobot waits until a robot opens its channel, and returns false if ctx ends or the bus is closed first.
+// waitForRobot reads r until a robot has opened its channel. It returns false if ctx ends or the bus is closed first.
 func waitForRobot(ctx context.Context, r *event.Reader) bool {
 	for {
 		e, err := r.Next(ctx)

@@ -19,14 +19,14 @@ type call struct {
 	id     string // ID of the call from the agent, or from withCall if the agent has sent none
 	name   string // name of the tool
 	detail string // short description on one line; may be empty
-	bare   bool   // whether the report had a state but no event; the next report ends such a call
+	bare   bool   // whether the report had a state but no event; see updateCalls
 }
 
 // maxCalls bounds the running calls of a session.
 const maxCalls = 32
 
-// withCall returns the session with one more running call, which replaces a call with the same
-// ID. If there are too many calls, it removes the oldest. It ignores a call without a name.
+// withCall returns the session with the running call c, which replaces a call with the same ID. If
+// there are more than maxCalls calls then, withCall removes the oldest. It ignores a call without a name.
 func (s session) withCall(c call) session {
 	if c.name == "" {
 		return s
@@ -43,7 +43,7 @@ func (s session) withCall(c call) session {
 }
 
 // withoutCall returns the session without the running call that has the ID of c, or without
-// the first call with the same name if c has no ID. done is whether the call succeeded.
+// the oldest call with the same name if c has no ID. done is whether the call succeeded.
 func (s session) withoutCall(c call, done bool) session {
 	i := slices.IndexFunc(s.calls, func(r call) bool {
 		return c.id != "" && r.id == c.id || c.id == "" && c.name != "" && r.name == c.name
@@ -61,7 +61,7 @@ func (s session) withoutCall(c call, done bool) session {
 // same reports whether two calls have the same tool and detail.
 func (c call) same(other call) bool { return c.name == other.name && c.detail == other.detail }
 
-// containsCall reports whether calls contains one with the ID of c.
+// containsCall reports whether calls contains a call with the ID of c.
 func containsCall(calls []call, c call) bool {
 	return slices.ContainsFunc(calls, func(r call) bool { return r.id == c.id })
 }
@@ -102,12 +102,12 @@ type toolInput struct {
 	Description string `json:"description"`
 }
 
-// describe returns the kind of a tool, such as "edit", and the object of the call: a command, a
-// file name, a host or a description. A search or a subagent has no kind. Both are empty for an
-// unknown tool.
+// describe returns the kind of a tool, such as "edit", and the title of the call: a command, a file
+// name, a host, a search pattern or a description. The kind of a search or of a subagent is empty.
+// Both results are empty for an unknown tool, and for a call without a title.
 func describe(tool string, input json.RawMessage) (kind, title string) {
 	var in toolInput
-	_ = json.Unmarshal(input, &in) // if it fails, the title is empty and only the tool's name is shown
+	_ = json.Unmarshal(input, &in) // without a title, only the tool's name is shown
 	switch tool {
 	case "Bash":
 		kind, title = "execute", in.Command
@@ -132,7 +132,7 @@ func describe(tool string, input json.RawMessage) (kind, title string) {
 	return kind, title
 }
 
-// patchedFiles returns the names of the files that a patch of Codex changes.
+// patchedFiles returns the names of the files that a patch of Codex changes, separated by commas.
 func patchedFiles(patch string) string {
 	var files []string
 	for line := range strings.Lines(patch) {
@@ -145,7 +145,7 @@ func patchedFiles(patch string) string {
 	return strings.Join(files, ", ")
 }
 
-// detail returns the object of a call (see describe) on one short line, without secrets.
+// detail returns the title of a call (see describe) on one line of at most limit.Name bytes, without secrets.
 func detail(tool string, input json.RawMessage) string {
 	_, title := describe(tool, input)
 	return remote.Redact(plain.Text(line(title, maxRead)), limit.Name)

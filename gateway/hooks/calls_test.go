@@ -15,8 +15,8 @@ import (
 	"perch/must"
 )
 
-// seen follows the bus as a skin does: it records the status of each tool call, and each
-// change of the state that it would show.
+// seen records the events of the bus as a skin shows them: the status of each tool call, and each
+// change of the visible state.
 type seen struct {
 	state agent.State
 	shown string
@@ -38,7 +38,7 @@ func (s *seen) handleEvent(e event.Envelope) {
 	}
 }
 
-// since returns the notes since the last call.
+// since returns the notes since its previous call.
 func (s *seen) since() []string {
 	synctest.Wait()
 	notes := s.notes
@@ -46,7 +46,7 @@ func (s *seen) since() []string {
 	return notes
 }
 
-// watch follows the bus until it closes.
+// watch reads all events of the bus until the bus is closed.
 func (h *harness) watch() *seen {
 	s := &seen{shown: string(agent.Idle)}
 	reader := h.bus.ReadFrom(1)
@@ -54,7 +54,7 @@ func (h *harness) watch() *seen {
 	return s
 }
 
-// TestToolCalls: what a skin sees of whole sessions. Each line of a file is the input of a hook.
+// TestToolCalls checks what a skin shows during recorded sessions. Each line of a file is the input of a hook.
 func TestToolCalls(t *testing.T) {
 	const id = "toolu_01Vq5xTfY3rmbN8cKJp2sA"
 	for file, want := range map[string][]string{
@@ -128,7 +128,7 @@ func TestToolCalls(t *testing.T) {
 	}
 }
 
-// TestCallsWithoutNames: calls that have no ID, or no event.
+// TestCallsWithoutNames checks calls without an ID, and reports without an event.
 func TestCallsWithoutNames(t *testing.T) {
 	for name, c := range map[string]struct{ reports, want []string }{
 		"hooks that send no ids": {
@@ -171,7 +171,7 @@ func TestCallsWithoutNames(t *testing.T) {
 	}
 }
 
-// TestLongCall: a call that takes longer than staleWork is reported as done at its end.
+// TestLongCall checks that a call that takes longer than staleWork is reported as done at its end.
 func TestLongCall(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()
@@ -185,7 +185,7 @@ func TestLongCall(t *testing.T) {
 	})
 }
 
-// TestManyCalls: what is kept of one session's calls is bounded.
+// TestManyCalls checks that the number of running calls of a session is bounded.
 func TestManyCalls(t *testing.T) {
 	tab := table{}
 	for i := range 100 {
@@ -196,7 +196,7 @@ func TestManyCalls(t *testing.T) {
 	}
 }
 
-// TestDetail: what a call does is one short line without keys.
+// TestDetail checks that the detail of a call is one short line without secrets.
 func TestDetail(t *testing.T) {
 	for _, c := range []struct{ tool, input, want string }{
 		{"Bash", `{"command":"npm test"}`, "npm test"},
@@ -210,7 +210,7 @@ func TestDetail(t *testing.T) {
 		{"WebSearch", `{"query":"go 1.26"}`, "go 1.26"},
 		{"Task", `{"description":"Find it","prompt":"long"}`, "Find it"},
 		{"mcp__files__read", `{"command":"x","query":"y"}`, ""},
-		{"apply_patch", `{"command":"*** Update File: a.js\n*** Add File: b.js\n"}`, "a.js, b.js"}, // as hooks send leaves it
+		{"apply_patch", `{"command":"*** Update File: a.js\n*** Add File: b.js\n"}`, "a.js, b.js"}, // without the patch itself, as `perch-tools hooks send` reports it
 		{"WebFetch", `{"url":"https://example.org"}`, "example.org"},
 		{"Bash", `{"command":7}`, ""},
 		{"Bash", `[]`, ""},

@@ -10,16 +10,16 @@ import (
 	"perch/event"
 )
 
-// faces records which robots show the face of a coding session. It follows the robots' states with its own
-// Follower, because the board may not have applied an event yet when faces handles it.
+// faces records which robots show the face of the coding sessions. It follows the robots' states with its own
+// Follower, because the board may not have applied an event yet when faces handles that event.
 type faces struct {
 	robots *agent.Follower
 	given  map[device.ID]codingState // coding states whose faces the robots show
 	active map[device.ID]time.Time   // time of the latest event of a robot's conversation
 }
 
-// newFaces returns the faces of the robots on a board. It assumes that the robots that listen have begun to
-// listen now.
+// newFaces returns the faces of the robots on a board. It takes now as the time of each conversation's latest
+// event.
 func newFaces(b *agent.Board, now time.Time) *faces {
 	f := &faces{robots: b.NewFollower(now), given: map[device.ID]codingState{}, active: map[device.ID]time.Time{}}
 	for _, s := range f.robots.States() {
@@ -28,11 +28,11 @@ func newFaces(b *agent.Board, now time.Time) *faces {
 	return f
 }
 
-// silence is how long a robot must have listened without speech before it shows the face of the
-// coding sessions instead of the face of its latest reply.
+// silence is how long a listening robot must have had no event of its conversation (see affects) before
+// it shows the face of the coding sessions instead of the face of its latest reply.
 const silence = 4 * time.Second
 
-// await waits until faces may have to change, and applies all events published until then.
+// await waits until a face may have to change, and applies all events published until then.
 // It returns false if ctx has ended or events is closed.
 func (f *faces) await(ctx context.Context, a *API, events <-chan event.Envelope, alarm <-chan time.Time) bool {
 	for changed := false; !changed; {
@@ -72,9 +72,9 @@ func (f *faces) handleEvent(e event.Envelope) {
 	}
 }
 
-// rests reports whether a robot is idle or listens in silence. The conversation of a robot that
-// rests does not use its face. If the robot does not rest, from is the time at which it may begin
-// to rest without a further event.
+// rests reports whether a robot is idle, or has listened in silence. The conversation of such a
+// robot does not need the face. If rests is false, from is the time at which it may become true
+// without a further event, or the zero time.
 func (f *faces) rests(id device.ID, now time.Time) (rests bool, from time.Time) {
 	robot := f.robots.Robot(id)
 	from = robot.ExpiresAt()
@@ -88,7 +88,7 @@ func (f *faces) rests(id device.ID, now time.Time) (rests bool, from time.Time) 
 	return false, from
 }
 
-// affects reports whether an event may change whether a robot rests.
+// affects reports whether an event may change the result of rests for its robot.
 func affects(e event.Envelope) bool {
 	if e.Robot == "" {
 		return false
@@ -101,8 +101,9 @@ func affects(e event.Envelope) bool {
 	return false
 }
 
-// updateFaces shows the face of the coding sessions on robots that rest. It returns the time at
-// which the next robot may begin to rest without a further event, or the zero time.
+// updateFaces shows the face of the coding sessions on the robots for which rests is true. It returns
+// the earliest time at which rests may become true for another robot without a further event, or the
+// zero time.
 func (a *API) updateFaces(ctx context.Context, f *faces, now time.Time) (again time.Time) {
 	a.mu.Lock()
 	state, hasSessions := a.table.merged(), len(a.table) > 0
@@ -134,7 +135,7 @@ func (a *API) updateFaces(ctx context.Context, f *faces, now time.Time) (again t
 	return again
 }
 
-// robots returns the connected and adopted robots that show coding sessions.
+// robots returns the reachable and adopted robots that show coding sessions and ask questions.
 func (a *API) robots() []device.ID {
 	return slices.DeleteFunc(slices.Clone(a.o.Talk.Reachable()), func(id device.ID) bool {
 		return len(a.o.Robots) > 0 && !slices.Contains(a.o.Robots, id) || !a.o.Trusts(id)

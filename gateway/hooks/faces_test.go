@@ -10,7 +10,7 @@ import (
 	"perch/event"
 )
 
-// TestRobotsShow: idle robots show the state of the sessions; others do so after their talk.
+// TestRobotsShow checks that idle robots show the state of the sessions, and other robots after their conversation.
 func TestRobotsShow(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()
@@ -47,8 +47,8 @@ func TestRobotsShow(t *testing.T) {
 	})
 }
 
-// TestListeningRobotsShow: a robot in auto mode listens as long as its channel is open. It
-// shows the sessions after some silence, and again after each talk.
+// TestListeningRobotsShow checks a robot in auto mode, which listens as long as its channel is open. It
+// shows the state of the sessions after some silence, and again after each turn.
 func TestListeningRobotsShow(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()
@@ -79,7 +79,7 @@ func TestListeningRobotsShow(t *testing.T) {
 	})
 }
 
-// TestWhichRobotsShow: only the configured ones, and never one that was not adopted by name.
+// TestWhichRobotsShow checks that only the configured robots show the state, and only if they are adopted.
 func TestWhichRobotsShow(t *testing.T) {
 	onlyB := func(id device.ID) bool { return id == robotB }
 	for _, c := range []struct {
@@ -95,7 +95,7 @@ func TestWhichRobotsShow(t *testing.T) {
 	}
 }
 
-// TestSkinsSee: the board has each session under its name, without a robot, with its subagents.
+// TestSkinsSee checks that the board has each session under its name, without a robot, with its subagents.
 func TestSkinsSee(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()

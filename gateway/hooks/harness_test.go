@@ -32,13 +32,13 @@ const (
 	robotB device.ID = "a0b1c2d3e4f6"
 )
 
-// robots are the connected ones.
+// robots is a fake of the robots' server. It records the faces that it shows and the questions that it is given.
 type robots struct {
 	mu    sync.Mutex
 	open  []device.ID
 	faces []string
 	asked []agent.Question
-	// ask answers a question.
+	// ask returns the result of Ask.
 	ask func(ctx context.Context, id device.ID, q agent.Question) (agent.Answer, error)
 }
 
@@ -61,7 +61,7 @@ func (r *robots) ShowEmotion(_ context.Context, id device.ID, e agent.Emotion) e
 	return nil
 }
 
-// felt returns the faces since the last call.
+// felt returns the faces since its previous call.
 func (r *robots) felt() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +83,7 @@ func (r *robots) questions() []agent.Question {
 	return slices.Clone(r.asked)
 }
 
-// silent is a robot that gets no answer.
+// silent is a robots.ask at which nobody answers: it waits until the question expires.
 func silent(ctx context.Context, _ device.ID, q agent.Question) (agent.Answer, error) {
 	select {
 	case <-ctx.Done():
@@ -93,7 +93,7 @@ func silent(ctx context.Context, _ device.ID, q agent.Question) (agent.Answer, e
 	}
 }
 
-// answers is a robot that gets these answers, one after the other.
+// answers returns a robots.ask at which people give these answers, one per question. "(touch)" is a touch.
 func answers(texts ...string) func(context.Context, device.ID, agent.Question) (agent.Answer, error) {
 	return func(context.Context, device.ID, agent.Question) (agent.Answer, error) {
 		if len(texts) == 0 {
@@ -108,7 +108,7 @@ func answers(texts ...string) func(context.Context, device.ID, agent.Question) (
 	}
 }
 
-// harness is the API with the parts it has in the appliance.
+// harness is the API with a bus, a board and fake robots.
 type harness struct {
 	robots *robots
 	bus    *event.Bus
@@ -121,7 +121,7 @@ type harness struct {
 	wg     sync.WaitGroup
 }
 
-// newHarness has one robot, which its owner has adopted.
+// newHarness returns a harness with one robot, robotA, which the owner has adopted.
 func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	t.Helper()
 	h := &harness{robots: &robots{open: []device.ID{robotA}, ask: silent}, bus: event.NewBus(), board: agent.NewBoard(), log: &bytes.Buffer{}}
@@ -143,7 +143,7 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	return h
 }
 
-// unspoken has no robot ask aloud.
+// unspoken changes the options so that no robot asks aloud.
 func unspoken(o *Options) { o.MayAnswer = func(device.ID) bool { return false } }
 
 // runs runs the API until the harness closes.
@@ -154,7 +154,7 @@ func (h *harness) close() {
 	h.wg.Wait()
 }
 
-// felt compares the faces since the last call.
+// felt checks the faces since its previous call.
 func (h *harness) felt(t *testing.T, when string, want ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -163,7 +163,7 @@ func (h *harness) felt(t *testing.T, when string, want ...string) {
 	}
 }
 
-// happened returns the events since the last call.
+// happened returns the events since its previous call.
 func (h *harness) happened() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -172,7 +172,7 @@ func (h *harness) happened() []string {
 	return events
 }
 
-// shows is what a session shows.
+// shows returns the state of a session on the board.
 func (h *harness) shows(session string) agent.Shown {
 	all, _ := h.board.Snapshot()
 	for _, s := range all {
@@ -183,7 +183,7 @@ func (h *harness) shows(session string) agent.Shown {
 	return "nothing"
 }
 
-// reports sends a session's report.
+// reports passes the body of a POST /state to the API.
 func (h *harness) reports(t testing.TB, body string) {
 	t.Helper()
 	if _, err := h.api.report("", []byte(body)); err != nil {
@@ -201,7 +201,7 @@ func bubble(t *testing.T, test func(t *testing.T, h *harness), change ...func(*O
 	})
 }
 
-// serve serves the API as for programs on the same machine.
+// serve serves the API on the loopback interface, for programs on this machine only.
 func (h *harness) serve(t testing.TB) *httptest.Server {
 	e, err := httpserver.NewEngine(slog.New(slog.NewTextHandler(h.log, nil)))
 	must.Succeed(t, err)

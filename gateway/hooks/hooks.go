@@ -1,7 +1,8 @@
-// Package hooks serves the lifecycle hooks of coding agents, in the formats of clawd-on-desk
-// and of Claude Code. Idle robots and all skins show what a coding session does, and a robot
-// asks aloud for the permissions that the session requests. docs/hooks.md lists the addresses,
-// states and responses.
+// Package hooks serves the lifecycle hooks of coding agents such as Claude Code and Codex, in the
+// format of Claude Code and in that of clawd-on-desk, a desktop figure that shows what such an agent
+// does. Robots without a conversation and all skins (programs that show an agent's state) show what a
+// coding session does, and a robot asks aloud for the permissions that the session requests.
+// docs/hooks.md lists the addresses, states and responses.
 package hooks
 
 import (
@@ -45,8 +46,8 @@ type Options struct {
 	Board     *agent.Board
 	Bus       *event.Bus
 	Hold      time.Duration // maximum wait for the answer to a permission; 0 means 60 s
-	// Language returns the language of a robot as a BCP 47 tag, and the household's for
-	// an empty ID. It does not block.
+	// Language returns the language of a robot as a BCP 47 tag, or the configured default
+	// language for an empty ID. It does not block.
 	Language func(device.ID) string
 	Log      *slog.Logger
 }
@@ -66,17 +67,17 @@ type API struct {
 	waiting map[string]*permission // waiting permissions; key: ID of the question
 }
 
-// New returns the API. Run updates its sessions and the robots.
+// New returns the API. Sessions expire, and robots show them, only while Run runs.
 func New(o Options) *API {
 	o.Hold = cmp.Or(o.Hold, holdFor)
 	return &API{o: o, changed: make(chan struct{}, 1), table: table{}, waiting: map[string]*permission{}}
 }
 
-// words returns the phrases in a robot's language, or in the household's for an empty ID.
+// words returns the phrases in a robot's language, or in the configured default language for an empty ID.
 func (a *API) words(id device.ID) *language.Words { return a.all.In(a.o.Language(id)) }
 
-// Run removes sessions without reports, and shows the others on robots, until ctx ends or the bus
-// is closed.
+// Run removes sessions without recent reports, and shows the others on robots, until ctx ends or the
+// bus is closed.
 func (a *API) Run(ctx context.Context) {
 	f := newFaces(a.o.Board, time.Now())
 	events, stop := f.robots.Reader(a.o.Bus).Events(ctx)
@@ -112,7 +113,7 @@ func (a *API) change(after table) {
 	}
 }
 
-// expire sweeps the table if that is due, and returns when it is due again.
+// expire sweeps the table if a sweep is due, and returns when the next one is due, or the zero time if never.
 func (a *API) expire(now time.Time) (due time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -122,7 +123,7 @@ func (a *API) expire(now time.Time) (due time.Time) {
 	return a.table.nextSweep()
 }
 
-// Session is a coding session.
+// Session is a coding session as other packages see it.
 type Session struct {
 	Agent   string // name of the program, such as "claude-code"
 	ID      string // ID of the session in the agent's reports

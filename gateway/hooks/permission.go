@@ -19,14 +19,14 @@ import (
 // Bounds of permissions.
 const (
 	maxWaiting  = 8            // number of permissions that wait at the same time
-	maxParallel = 2 * maxCalls // number of parallel calls of a permission
+	maxParallel = 2 * maxCalls // length of permission.parallel
 )
 
 // permissionRequest is the body of POST /permission.
 type permissionRequest struct {
 	HookEvent string          `json:"hook_event_name"`
 	SessionID string          `json:"session_id"`
-	AgentID   string          `json:"agent_id"` // ID of a subagent if there is a hook_event_name, or else the name of the agent
+	AgentID   string          `json:"agent_id"` // ID of a subagent if HookEvent is set, and otherwise the name of the agent
 	CWD       string          `json:"cwd"`
 	Tool      string          `json:"tool_name"`
 	Input     json.RawMessage `json:"tool_input"`
@@ -48,12 +48,12 @@ type decision struct {
 
 // permission is a permission that waits for its answer.
 type permission struct {
-	question agent.Question // the question, in the household's language
+	question agent.Question // the question, in the configured default language
 	request  permissionRequest
 	key      string   // key of the session, see key
 	sub      string   // ID of the subagent that asks, or ""
 	call     call     // the call that needs the permission
-	parallel []call   // calls that were running when the agent asked, or that began at the same time
+	parallel []call   // other calls that were running when the agent asked, or began within parallelFor after that
 	withdraw func()   // ends the wait
 	verdict  *verdict // nil while it waits; guarded by API.mu
 }
@@ -64,10 +64,11 @@ type verdict struct {
 	how   agent.Outcome // how the answer was given
 }
 
-// permit waits for the answer to a permission. It returns nil if the agent must ask in its
-// terminal, because there was no answer, because yes and no are not the possible answers, or
-// because too many permissions wait. It also returns nil for an agent that does not wait for the
-// answer. by is the name of the agent in the URL's query, or "".
+// permit waits for the answer to a permission. The response is nil if the agent must ask in its
+// terminal: because there was no answer, because the request cannot be answered with yes or no (see
+// isYesOrNo), or because maxWaiting permissions wait already. It is also nil for an agent that does
+// not wait for the answer. The only error is that of httpserver.Decode. by is the name of the agent
+// in the URL's query, or "".
 func (a *API) permit(ctx context.Context, by string, body []byte) (*permissionResponse, error) {
 	var w permissionRequest
 	if err := httpserver.Decode(body, &w); err != nil {
@@ -117,8 +118,8 @@ func (w permissionRequest) by(given string) (by string, waits bool) {
 }
 
 // isYesOrNo reports whether the request can be answered with yes or no. It returns false for
-// choices, plans and other hooks, and for a command if remote.Redact would hide more of it than
-// secrets.
+// choices, plans, other hook events and a request without a tool, and for a command if
+// remote.Redact would hide more of the command than secrets.
 func (w permissionRequest) isYesOrNo() bool {
 	if w.HookEvent != "" && w.HookEvent != "PermissionRequest" {
 		return false
@@ -129,7 +130,8 @@ func (w permissionRequest) isYesOrNo() bool {
 	return w.Tool != "" && !slices.Contains([]string{"AskUserQuestion", "ExitPlanMode", "EnterPlanMode"}, w.Tool)
 }
 
-// addPermission adds a waiting permission, and publishes its question. It returns nil if too many wait.
+// addPermission adds a waiting permission, and publishes its question. It returns nil if maxWaiting permissions
+// wait already.
 func (a *API) addPermission(by string, w permissionRequest, withdraw func()) *permission {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -158,8 +160,8 @@ func (a *API) addPermission(by string, w permissionRequest, withdraw func()) *pe
 	return h
 }
 
-// settledBy reports whether a report shows that the permission was answered in the terminal.
-// Reports of a parallel call or of a subagent do not show that.
+// settledBy reports whether a report shows that the permission was answered in the terminal. The end
+// of a parallel call does not show that, nor does the end of a call of another subagent.
 func (h *permission) settledBy(r report) bool {
 	if h.key != r.key() {
 		return false
@@ -174,10 +176,10 @@ func (h *permission) settledBy(r report) bool {
 }
 
 // parallelFor is the time after the question within which a new call counts as parallel to the call
-// that waits. The end of a later call shows that a person has answered in the terminal.
+// that needs the permission. The end of a later call shows that a person has answered in the terminal.
 const parallelFor = 2 * time.Second
 
-// addParallel records a call that began at the same time as the waiting one.
+// addParallel records the call of a report if the call began within parallelFor after the question.
 func (h *permission) addParallel(r report, now time.Time) {
 	if r.event == preToolUse && h.key == r.key() && r.call.id != "" && !h.call.same(r.call) &&
 		now.Sub(h.question.Asked) < parallelFor && len(h.parallel) < maxParallel {

@@ -19,7 +19,8 @@ import (
 
 const wants = `{"session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"}}`
 
-// permitted asks for a permission and returns what is answered, once it is.
+// permitted asks for a permission. The channel receives the decision, "terminal" without one, or the text of an
+// error.
 func (h *harness) permitted(ctx context.Context) <-chan string {
 	answered := make(chan string, 1)
 	go func() {
@@ -36,7 +37,7 @@ func (h *harness) permitted(ctx context.Context) <-chan string {
 	return answered
 }
 
-// TestAskedAloud: what people before a robot answer.
+// TestAskedAloud checks the results of the answers that people give at a robot.
 func TestAskedAloud(t *testing.T) {
 	ends := func(outcome agent.Outcome, err error) func(context.Context, device.ID, agent.Question) (agent.Answer, error) {
 		return func(context.Context, device.ID, agent.Question) (agent.Answer, error) {
@@ -78,8 +79,8 @@ func TestAskedAloud(t *testing.T) {
 	}
 }
 
-// TestWhichRobotAsks: an answer to a robot that was not adopted by name may not allow
-// anything; a robot that comes while a permission waits asks then.
+// TestWhichRobotAsks checks that a robot does not ask if no permission may be given at it, and that a robot
+// that connects while a permission waits asks then.
 func TestWhichRobotAsks(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.robots.opens(robotB)
@@ -101,7 +102,7 @@ func TestWhichRobotAsks(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.robots.ask = func(context.Context, device.ID, agent.Question) (agent.Answer, error) {
 			if len(h.robots.questions()) == 1 {
-				return agent.Answer{Outcome: agent.AnswerClosed}, nil // it hangs up
+				return agent.Answer{Outcome: agent.AnswerClosed}, nil // the robot closes its channel
 			}
 			return agent.Answer{Outcome: agent.AnswerTouch}, nil
 		}
@@ -127,8 +128,8 @@ func TestWhichRobotAsks(t *testing.T) {
 	}
 }
 
-// TestPermissionShows: the session shows that it waits, even if it reports something else, and
-// shows its work afterwards; the question is published.
+// TestPermissionShows checks that the session is shown as waiting, even if it reports another state, and is
+// shown as working afterwards, and that the question is published.
 func TestPermissionShows(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()
@@ -162,7 +163,7 @@ func TestPermissionShows(t *testing.T) {
 	})
 }
 
-// TestTooMany: if too many permissions wait, others are left to the terminal at once.
+// TestTooMany checks that further permissions must be asked for in the terminal while maxWaiting permissions wait.
 func TestTooMany(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		var all []<-chan string
@@ -191,7 +192,7 @@ func TestTooMany(t *testing.T) {
 	})
 }
 
-// TestQuestions: what is asked, in words that can be spoken.
+// TestQuestions checks the words of the questions, which must be suitable for speech.
 func TestQuestions(t *testing.T) {
 	long := strings.Repeat("all of it ", 50)
 	for _, c := range []struct{ language, body, want string }{
@@ -221,7 +222,8 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// TestConcealed: a command is left to the terminal if redacting its keys would hide what it does.
+// TestConcealed checks that a command must be asked for in the terminal if redacting its secrets would hide what
+// it does.
 func TestConcealed(t *testing.T) {
 	for command, asked := range map[string]bool{
 		"TOKEN=abcdef make": true,
@@ -241,7 +243,8 @@ func TestConcealed(t *testing.T) {
 	}
 }
 
-// TestAskedInTheRobotsLanguage, the first time and again; elsewhere the household's is shown.
+// TestAskedInTheRobotsLanguage checks that a robot asks in its own language, also when it repeats the question, and
+// that the published question is in the configured default language.
 func TestAskedInTheRobotsLanguage(t *testing.T) {
 	for tag, want := range map[string][2]string{
 		"en": {"A coding session asks: May I run a command: make test?",

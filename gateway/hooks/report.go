@@ -13,13 +13,13 @@ import (
 	"perch/plain"
 )
 
-// stateReport is the body of POST /state. A body with a hook_event_name is in the format of Claude Code, and any other
-// body in the format of clawd-on-desk's hooks. Other fields are ignored.
+// stateReport is the body of POST /state. A body with a hook_event_name and without a state is in the format of Claude
+// Code, and any other body in the format of clawd-on-desk's hooks. Fields that are not listed here are ignored.
 type stateReport struct {
 	State     string `json:"state"`
 	SessionID string `json:"session_id"`
 	Event     string `json:"event"`
-	AgentID   string `json:"agent_id"` // ID of a subagent in the format of Claude Code, or else the name of the agent
+	AgentID   string `json:"agent_id"` // ID of a subagent in the format of Claude Code, and otherwise the name of the agent
 	ToolName  string `json:"tool_name"`
 	ToolUseID string `json:"tool_use_id"`
 	Headless  bool   `json:"headless"`
@@ -35,14 +35,14 @@ type stateReport struct {
 	LastMessage     string                    `json:"last_assistant_message"`
 }
 
-// stopState returns the event and the state that the event Stop of Claude Code means. event is "" if the
-// session still works, and state is "" if nothing changes.
+// stopState returns the event and the state that the event Stop of Claude Code means. event is "" if background
+// tasks still run, and state is "" if only a subagent has stopped.
 func (s stateReport) stopState() (event string, state codingState) {
 	running := slices.ContainsFunc(s.BackgroundTasks, func(task struct{ Status string }) bool {
 		return !slices.Contains([]string{"completed", "failed", "killed", "stopped", "cancelled", "done"}, task.Status)
 	})
 	switch {
-	case s.AgentID != "": // a subagent has stopped
+	case s.AgentID != "":
 		return stop, ""
 	case strings.HasPrefix(s.LastMessage, "API Error"):
 		return stopFailure, failed
@@ -58,9 +58,9 @@ func (s stateReport) stopState() (event string, state codingState) {
 // report is a report of a coding session.
 type report struct {
 	agent, session string
-	event          string
+	event          string // name of the event; may be empty
 	state          codingState
-	call           call   // the call that the report is about; its name is empty without a call
+	call           call   // the call that the report is about; zero if the report names no tool
 	sub            string // ID of the subagent that reported, or ""
 	headless       bool   // whether nobody watches the session
 	native         bool   // whether the format is Claude Code's
@@ -79,7 +79,8 @@ const (
 // line returns text on one line, cut to maxBytes.
 func line(text string, maxBytes int) string { return plain.Line(plain.Clip(text, maxBytes)) }
 
-// parseReport decodes a report. by is the name of the agent in the URL's query, or "".
+// parseReport decodes a report. The state is "" if the report changes no state. by is the name of the agent in the
+// URL's query, or "".
 func parseReport(by string, body []byte) (report, error) {
 	var s stateReport
 	if err := httpserver.Decode(body, &s); err != nil {
@@ -118,8 +119,8 @@ func figureStates() []string {
 		"mini-crabwalk", "mini-enter-sleep", "mini-sleep"}
 }
 
-// report handles a report. empty reports whether the response must be empty: Claude Code passes the text of a
-// response to its model.
+// report handles a report. empty says whether the response must be empty, because Claude Code passes the text of
+// a response to its model.
 func (a *API) report(by string, body []byte) (empty bool, err error) {
 	r, err := parseReport(by, body)
 	if err != nil || r.state == "" {

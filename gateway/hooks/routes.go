@@ -59,7 +59,7 @@ func post(handle func(c *gin.Context, body []byte) error) gin.HandlerFunc {
 	}
 }
 
-// app is the name of the program, as the hooks of clawd-on-desk expect it.
+// app is the program name that the hooks of clawd-on-desk expect.
 const app = "clawd-on-desk"
 
 // hello is the response to GET /state, which identifies the program to hooks.
@@ -90,6 +90,6 @@ func read(r *http.Request) ([]byte, error) {
 	return httpserver.Body(r)
 }
 
-// errKind is the error for a body with another content type than JSON.
+// errKind is the error for a request without exactly one Content-Type of application/json.
 var errKind error = &httpserver.Fault{Word: "bad_content_type", Sentence: "the body must be JSON, with the header Content-Type: application/json",
 	HTTP: http.StatusUnsupportedMediaType}

@@ -17,7 +17,7 @@ import (
 	"perch/waittest"
 )
 
-// TestFound: hooks that look for clawd-on-desk find this.
+// TestFound checks that hooks that look for clawd-on-desk accept this server.
 func TestFound(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
@@ -31,7 +31,7 @@ func TestFound(t *testing.T) {
 	}
 }
 
-// TestReports: what hooks may send, and what they are answered.
+// TestReports checks the responses to valid and invalid reports.
 func TestReports(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
@@ -87,8 +87,8 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestPermissionOverHTTP: a permission waits, is listed, and is answered in the
-// words that Claude Code reads.
+// TestPermissionOverHTTP checks that a permission waits and is listed, and that its response has the format that
+// Claude Code expects.
 func TestPermissionOverHTTP(t *testing.T) {
 	h := newHarness(t, unspoken)
 	defer h.close()
@@ -137,7 +137,7 @@ func TestPermissionOverHTTP(t *testing.T) {
 	}
 }
 
-// waits returns the questions once there are so many.
+// waits waits until n questions are open, and returns them.
 func (h *harness) waits(t testing.TB, n int) []agent.Question {
 	t.Helper()
 	var open []agent.Question
@@ -145,7 +145,7 @@ func (h *harness) waits(t testing.TB, n int) []agent.Question {
 	return open
 }
 
-// TestClientGone: a question ends with the client that waits for its answer.
+// TestClientGone checks that a question ends when the client that waits for its answer disconnects.
 func TestClientGone(t *testing.T) {
 	h := newHarness(t)
 	defer h.close()
@@ -171,7 +171,7 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
-// FuzzReport: what is taken is bounded, and refusals are short.
+// FuzzReport checks that the fields of a decoded report are bounded, and that error messages are short.
 func FuzzReport(f *testing.F) {
 	for _, body := range []string{`{"state":"working","session_id":"s","tool_name":"Bash"}`,
 		`{"hook_event_name":"PreToolUse","tool_name":"apply_patch","tool_use_id":"t","agent_id":"a","tool_input":{"command":"*** Add File: a\n"}}`,
@@ -195,8 +195,7 @@ func FuzzReport(f *testing.F) {
 	})
 }
 
-// FuzzWish: what is asked aloud is one bounded line, and a title that is cut
-// says so.
+// FuzzWish checks that a spoken question is one line of bounded length that ends with a question mark.
 func FuzzWish(f *testing.F) {
 	for _, body := range []string{`{"tool_name":"Bash","tool_input":{"command":"make"},"cwd":"/a/b"}`,
 		`{"tool_name":"WebFetch","tool_input":{"url":"http://x/"}}`,

@@ -58,7 +58,8 @@ func (c codingState) shown() agent.Shown {
 	return agent.Shown(c)
 }
 
-// stateOf returns the state of a session after an event of Claude Code, or "" if the event does not change it.
+// stateOf returns the state of a session after an event of Claude Code or Codex, or "" if the event does not change
+// the state.
 func stateOf(event string) codingState {
 	return map[string]codingState{
 		"SessionStart": idle, interrupt: idle, userPromptSubmit: thinking, preToolUse: working, postToolUse: working, subagentStop: working,
@@ -68,7 +69,7 @@ func stateOf(event string) codingState {
 	}[event]
 }
 
-// Events of Claude Code that have an effect besides their state.
+// Events of Claude Code and Codex that are used outside stateOf too.
 const (
 	userPromptSubmit   = "UserPromptSubmit"
 	preToolUse         = "PreToolUse"

@@ -18,20 +18,20 @@ const (
 	staleSession = 10 * time.Minute
 )
 
-// session is one coding session.
+// session is the state of one coding session.
 type session struct {
 	key   string      // see key
 	slot  int         // number of the session in published events, see name
 	agent string      // name of the program
-	base  codingState // state while there is no passing one: idle, thinking, working, juggling or sleeping
+	base  codingState // state while passing is "": idle, thinking, working, juggling or sleeping
 	subs  int         // number of running subagents
 	calls []call      // running calls, oldest first
 	done  string      // ID of the call that succeeded last
-	count int         // number of IDs that withCall has made
+	count int         // number of call IDs that withCall has made
 	asks  int         // number of waiting permissions
 
-	stopped bool        // whether the turn is over and no other has begun
-	passing codingState // state that is shown instead of base until the time in until; "" for base
+	stopped bool        // whether the latest turn is over and no other turn has begun
+	passing codingState // state that is shown instead of base until the time in until; "" shows base
 	until   time.Time   // when passing ends
 	seen    time.Time   // time of the latest report
 	began   time.Time   // time of the first report
@@ -53,7 +53,7 @@ func (s session) state() codingState {
 // table holds all sessions. key: session.key. Its methods do not change a table, but return a changed copy.
 type table map[string]session
 
-// fold returns the table after the report of a session. It ignores a session that nobody watches.
+// fold returns the table after a report. It ignores a report that says that nobody watches the session.
 func (t table) fold(now time.Time, r report) table {
 	if r.headless {
 		return t
@@ -65,7 +65,7 @@ func (t table) fold(now time.Time, r report) table {
 	}
 	s.seen = now
 	if r.state == notification && s.asks > 0 {
-		after[s.key] = s // the report is about the permission that waits already
+		after[s.key] = s // the report is about a permission that is waiting already
 		return after
 	}
 	before, until := s.passing, s.until
@@ -111,7 +111,9 @@ func (t table) fold(now time.Time, r report) table {
 	return after
 }
 
-// updateCalls returns the session with its running calls after a report.
+// updateCalls returns the session with its running calls after a report. A bare report is one with the state
+// working but no event. The call of such a report ends at the next report, unless that one is bare too and
+// names the same tool.
 func (s session) updateCalls(r report) session {
 	bare := r.event == "" && r.state == working
 	for _, c := range s.calls {
@@ -144,9 +146,9 @@ func (t table) addAsks(now time.Time, key, agent string, n int) table {
 	return after
 }
 
-// with returns a copy of the table, and the session with a key, which may be a new one. If the table is full, the
-// copy lacks the session whose latest report is the oldest. Sessions with a waiting permission are not removed;
-// there is always another session, because maxWaiting is less than maxSessions.
+// with returns a copy of the table, and the session with a key. A new session is not in the copy yet. If the table
+// is full, the copy lacks the session whose latest report is the oldest. Sessions with a waiting permission are not
+// removed; there is always another session, because maxWaiting is less than maxSessions.
 func (t table) with(key, agent string, now time.Time) (table, session) {
 	after := maps.Clone(t)
 	if s, exists := after[key]; exists {
@@ -195,7 +197,7 @@ func (t table) sweep(now time.Time) table {
 // isBusy reports whether a session in a state is working.
 func isBusy(c codingState) bool { return c == thinking || c == working || c == juggling }
 
-// nextSweep returns when sweep will next change something, or the zero time if never.
+// nextSweep returns when sweep will next change something without a further report, or the zero time if never.
 func (t table) nextSweep() (due time.Time) {
 	earliest := func(at time.Time) {
 		if due.IsZero() || at.Before(due) {

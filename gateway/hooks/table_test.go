@@ -13,7 +13,7 @@ import (
 
 var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 
-// TestSession: what a session does after its reports, one a second.
+// TestSession checks the state of a session after a sequence of reports, one per second.
 func TestSession(t *testing.T) {
 	type reports struct {
 		event string
@@ -55,7 +55,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestTime: what passes and when, and what is swept.
+// TestTime checks when states end and when sessions are removed.
 func TestTime(t *testing.T) {
 	r := func(state codingState, event string) report {
 		return report{agent: claude, session: "s", event: event, state: state}
@@ -94,7 +94,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestMerged: the most important of what sessions do.
+// TestMerged checks that the state with the higher priority is shown.
 func TestMerged(t *testing.T) {
 	order := []codingState{sleeping, idle, thinking, working, juggling, attention, sweeping, notification, failed}
 	for i, low := range order {
@@ -110,7 +110,7 @@ func TestMerged(t *testing.T) {
 	}
 }
 
-// TestRoom: if the table is full, the session that was silent longest is removed, but none that
+// TestRoom checks that a full table loses the session whose latest report is the oldest, but no session that
 // waits for a permission.
 func TestRoom(t *testing.T) {
 	asking := key(claude, "asks")
@@ -142,8 +142,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestBoardAgrees: whatever sessions report and whenever, the board shows each as
-// the table has it, and skins have seen every call end.
+// TestBoardAgrees checks with random reports at random times that the board shows each session as the table
+// has it, and that no published call begins twice, or ends before it has begun.
 func TestBoardAgrees(t *testing.T) {
 	states := []codingState{idle, thinking, working, juggling, sweeping, carrying, attention, notification, failed, sleeping}
 	events := []string{"", "", preToolUse, preToolUse, postToolUse, postToolUseFailure, subagentStart, subagentStop, sessionEnd, stopFailure}
@@ -204,14 +204,14 @@ func TestBoardAgrees(t *testing.T) {
 	})
 }
 
-// TestStops: a coding session whose turn seems over may still work, or have failed. Each report is as
-// Claude Code sends it, with the time since the one before.
+// TestStops checks the states after the event Stop: a session whose turn seems over may still work, or may have
+// failed. The reports are as Claude Code or clawd-on-desk sends them.
 func TestStops(t *testing.T) {
 	const work = `{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_use_id":"1"}`
 	const over = `{"hook_event_name":"Stop","session_id":"s","stop_hook_active":false,"background_tasks":[]}`
 	for name, c := range map[string]struct {
 		reports []string
-		wait    time.Duration // before the last
+		wait    time.Duration // before the last report
 		want    codingState
 	}{
 		"over":                          {[]string{work, over}, time.Second, attention},

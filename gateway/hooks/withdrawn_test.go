@@ -14,17 +14,17 @@ import (
 	"perch/must"
 )
 
-// its reports the call that needs the permission.
+// its is the report of the call that needs the permission.
 const its = `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`
 
-// TestAnsweredInTheTerminal: Claude Code also shows its own dialog. An answer there withdraws
-// the question here.
+// TestAnsweredInTheTerminal checks which reports withdraw a question: those that show that a person has answered
+// in the dialog that Claude Code shows in its terminal.
 func TestAnsweredInTheTerminal(t *testing.T) {
 	const before = `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Grep","tool_use_id":"other"}`
 	for body, over := range map[string]bool{
 		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Bash","tool_input":{"command":"make test"},"tool_use_id":"its"}`: true,
 		`{"hook_event_name":"PostToolUseFailure","session_id":"s1","tool_name":"Bash","tool_use_id":"its","error":"x"}`:                   true,
-		// it was denied, and is to do something else
+		// the call was denied, and the agent has made another call instead
 		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Edit","tool_use_id":"next"}`:  true,
 		`{"state":"working","event":"PostToolUse","session_id":"s1","agent_id":"claude-code"}`:         true,
 		`{"hook_event_name":"Stop","session_id":"s1"}`:                                                 true,
@@ -32,7 +32,7 @@ func TestAnsweredInTheTerminal(t *testing.T) {
 		`{"hook_event_name":"UserPromptSubmit","session_id":"s1"}`:                                     true,
 		`{"hook_event_name":"SessionEnd","session_id":"s1"}`:                                           true,
 		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Grep","tool_use_id":"other"}`: false, // a parallel call
-		// a subagent's
+		// a call of a subagent
 		`{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"sub","agent_id":"a7c31f0d2b9e4f11","agent_type":"Explore"}`:   false,
 		`{"hook_event_name":"PostToolUse","session_id":"s2","tool_name":"Bash","tool_use_id":"its"}`:                                                        false,
 		`{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"next"}`:                                                        false,
@@ -61,8 +61,8 @@ func TestAnsweredInTheTerminal(t *testing.T) {
 	}
 }
 
-// TestParallelCallsDoNotAnswer: an agent may start several calls at once, one of them just
-// after another has asked. Its end does not withdraw the question.
+// TestParallelCallsDoNotAnswer checks that the end of a call that began just after the question does not withdraw
+// the question, because an agent may start several calls at once. The end of a later call does.
 func TestParallelCallsDoNotAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()
@@ -77,7 +77,7 @@ func TestParallelCallsDoNotAnswer(t *testing.T) {
 		if n := len(h.api.Questions()); n != 1 {
 			t.Errorf("after the parallel call %d questions wait", n)
 		}
-		// A person says no in the terminal, and to do something else.
+		// A person has denied the call in the terminal, and the agent makes another call.
 		time.Sleep(10 * time.Second)
 		h.reports(t, `{"hook_event_name":"PreToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"next"}`)
 		h.reports(t, `{"hook_event_name":"PostToolUse","session_id":"s1","tool_name":"Read","tool_use_id":"next"}`)
@@ -91,8 +91,8 @@ func TestParallelCallsDoNotAnswer(t *testing.T) {
 	})
 }
 
-// TestNotificationOfAPermission: a notification about the waiting permission alarms nobody a
-// second time, neither then nor after the answer.
+// TestNotificationOfAPermission checks that a notification about the waiting permission is not shown as another
+// request, neither while the permission waits nor after the answer.
 func TestNotificationOfAPermission(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		h.runs()
@@ -138,8 +138,8 @@ func TestDeniedCallIsOver(t *testing.T) {
 	})
 }
 
-// TestWhosePermissionsWait: those of Claude Code and Codex, each in its own session. Other
-// agents have to ask themselves at once: OpenCode's plugin gives up after a second.
+// TestWhosePermissionsWait checks that permissions of Claude Code and Codex wait, each in its own session. For
+// other agents the response is empty at once: OpenCode's plugin waits only a second.
 func TestWhosePermissionsWait(t *testing.T) {
 	read := func(file string) string {
 		text, err := os.ReadFile("testdata/" + file)
@@ -155,7 +155,7 @@ func TestWhosePermissionsWait(t *testing.T) {
 		{"/permission?agent=codex", read("permission-codex.json"), true},
 		{"/permission", `{"agent_id":"codex","tool_name":"Bash","tool_input":{"command":"ls"}}`, true},
 		{"/permission", `{"agent_id":"claude-code","tool_name":"Bash","tool_input":{"command":"ls"}}`, true},
-		// a subagent's
+		// the permission of a subagent
 		{"/permission", `{"hook_event_name":"PermissionRequest","agent_id":"a7c31f0d2b9e4f11","tool_name":"Bash","tool_input":{"command":"ls"}}`,
 			true},
 		{"/permission", read("permission-opencode.json"), false},
@@ -173,7 +173,7 @@ func TestWhosePermissionsWait(t *testing.T) {
 	}
 }
 
-// TestCodexSession: reports and permissions of Codex belong to one session.
+// TestCodexSession checks that reports and permissions of Codex belong to one session.
 func TestCodexSession(t *testing.T) {
 	h := newHarness(t, unspoken, func(o *Options) { o.Hold = 10 * time.Millisecond })
 	server := h.serve(t)
@@ -192,7 +192,7 @@ func TestCodexSession(t *testing.T) {
 	}
 }
 
-// TestDenialSaysWhere it came from.
+// TestDenialSaysWhere checks that the message of a denial says whether it was given at a robot or elsewhere.
 func TestDenialSaysWhere(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer  agent.Answer
