@@ -18,8 +18,7 @@ import (
 	"perch/must"
 )
 
-// send sends a request as it is written to a server in this bubble, and
-// returns the body of its answer.
+// send writes the text of a request to a server for h in the bubble, and returns the body of the response.
 func send(t *testing.T, h http.Handler, request string) string {
 	t.Helper()
 	client := httpservertest.Serve(t, h)
@@ -33,9 +32,8 @@ func send(t *testing.T, h http.Handler, request string) string {
 	return string(text)
 }
 
-// TestNoDeadlineAfterBody: a handler may take its time, and is
-// not notified that its client has gone when the body's time is over. One that
-// needs no body need not read it.
+// TestNoDeadlineAfterBody checks that the deadline of a body does not cancel the request of a slow handler,
+// whether or not the handler has read the body.
 func TestNoDeadlineAfterBody(t *testing.T) {
 	for name, rest := range map[string]string{
 		"none":    "Content-Length: 0\r\n\r\n",
@@ -65,7 +63,7 @@ func TestNoDeadlineAfterBody(t *testing.T) {
 	}
 }
 
-// TestBodyTimeout is waited for for thirty seconds.
+// TestBodyTimeout checks that reading a body that never arrives completely fails after thirty seconds.
 func TestBodyTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := newEngine(t)
@@ -81,8 +79,8 @@ func TestBodyTimeout(t *testing.T) {
 	})
 }
 
-// TestUnreadBodyIsNotAwaited: before it answers a request that was
-// refused, the server reads on, and that too has an end.
+// TestUnreadBodyIsNotAwaited checks that a request that is refused gets its response within thirty seconds even if
+// its body never arrives. net/http reads some of the body before it responds.
 func TestUnreadBodyIsNotAwaited(t *testing.T) {
 	for _, method := range []string{http.MethodPost, http.MethodGet} {
 		synctest.Test(t, func(t *testing.T) {
@@ -98,7 +96,7 @@ func TestUnreadBodyIsNotAwaited(t *testing.T) {
 	}
 }
 
-// unread is a body that may not be read.
+// unread is a body whose Read fails the test.
 type unread struct{ t *testing.T }
 
 func (u unread) Read([]byte) (int, error) {
@@ -106,7 +104,7 @@ func (u unread) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestLongBodyIsNotRead: a body with too large a Content-Length is refused as it comes.
+// TestLongBodyIsNotRead checks that a body whose Content-Length is too large is refused without being read.
 func TestLongBodyIsNotRead(t *testing.T) {
 	e, _ := newEngine(t)
 	e.POST("/", httpserver.Limit(10), func(c *gin.Context) {

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestConnectionLimit: so many in all, so many of a peer; what is closed makes
-// room once, and leaves nothing behind.
+// TestConnectionLimit checks both limits, and that each released connection makes room for exactly one other.
 func TestConnectionLimit(t *testing.T) {
 	l := NewConnectionLimit(3, 2)
 	one, two := netip.MustParseAddr("192.168.1.5"), netip.MustParseAddr("192.168.1.6")

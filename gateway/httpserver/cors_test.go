@@ -14,7 +14,7 @@ import (
 
 const panel = "https://panel.example"
 
-// newShared is an engine as the home network has it.
+// newShared returns an engine with the checks of the listener for the home network.
 func newShared(t testing.TB) *gin.Engine {
 	t.Helper()
 	e, _ := newEngine(t)
@@ -30,7 +30,7 @@ func newShared(t testing.TB) *gin.Engine {
 	return e
 }
 
-// page sends what the browser of a page sends.
+// page sends a request as a browser does for a web page of the given origin; "" sends no Origin.
 func page(e http.Handler, method, path, origin string, header ...string) *httptest.ResponseRecorder {
 	r := request(method, path)
 	if origin != "" {
@@ -42,7 +42,7 @@ func page(e http.Handler, method, path, origin string, header ...string) *httpte
 	return serve(e, r)
 }
 
-// cors are the headers of an answer that are for the browser.
+// cors returns the Access-Control headers of a response, by their names without that prefix.
 func cors(w *httptest.ResponseRecorder) map[string]string {
 	found := map[string]string{}
 	for name := range w.Header() {
@@ -85,8 +85,7 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// TestHeadersOfOpenAILibrary send headers of its own, and a page the name of
-// its session.
+// TestHeadersOfOpenAILibrary checks that a preflight allows the headers that OpenAI's library adds, and X-Session-Id.
 func TestHeadersOfOpenAILibrary(t *testing.T) {
 	e := newShared(t)
 	w := page(e, http.MethodOptions, "/xiaozhi/ota/", panel, "Access-Control-Request-Method", "POST",
@@ -100,8 +99,8 @@ func TestHeadersOfOpenAILibrary(t *testing.T) {
 	}
 }
 
-// TestPreflightFromOutside: a browser asks this besides, for a page of the
-// internet that speaks to a private network.
+// TestPreflightFromOutside checks the header that a browser adds to the preflight of a page of the public
+// internet that uses a private network.
 func TestPreflightFromOutside(t *testing.T) {
 	e := newShared(t)
 	for value, want := range map[string]string{"true": "true", "": "", "1": ""} {
@@ -113,7 +112,8 @@ func TestPreflightFromOutside(t *testing.T) {
 	}
 }
 
-// TestOptionsWithoutPreflight is answered as ever.
+// TestOptionsWithoutPreflight checks that requests that are not preflights of an allowed page for an existing route
+// get their usual error.
 func TestOptionsWithoutPreflight(t *testing.T) {
 	e := newShared(t)
 	for _, c := range []struct {
@@ -139,7 +139,7 @@ func TestOptionsWithoutPreflight(t *testing.T) {
 	}
 }
 
-// TestAllowedPagesReadAnswers: by an allowed page, errors too, and by no other.
+// TestAllowedPagesReadAnswers checks that an allowed page, and no other, can read responses and errors.
 func TestAllowedPagesReadAnswers(t *testing.T) {
 	e := newShared(t)
 	for _, c := range []struct {
@@ -163,8 +163,8 @@ func TestAllowedPagesReadAnswers(t *testing.T) {
 	}
 }
 
-// TestPagesReadHostRefusal: a page that asks under a wrong name is
-// answered with the key to set; a preflight there is refused as well.
+// TestPagesReadHostRefusal checks that an allowed page can read the error for an unknown host name, and that the
+// preflight for such a host is refused too.
 func TestPagesReadHostRefusal(t *testing.T) {
 	e := newShared(t)
 	for _, method := range []string{http.MethodGet, http.MethodOptions} {
@@ -180,7 +180,7 @@ func TestPagesReadHostRefusal(t *testing.T) {
 	}
 }
 
-// TestTwoOriginsAreRefused come from no browser.
+// TestTwoOriginsAreRefused checks that two Origin headers, which no browser sends, are refused.
 func TestTwoOriginsAreRefused(t *testing.T) {
 	r := request(http.MethodGet, "/")
 	r.Header["Origin"] = []string{panel, "https://evil.example"}
@@ -189,8 +189,7 @@ func TestTwoOriginsAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzOrigin: no page is shown an answer but the allowed and those of the
-// address that was asked.
+// FuzzOrigin checks that only the allowed pages and the pages of the requested host can read a response.
 func FuzzOrigin(f *testing.F) {
 	for _, origin := range []string{panel, "http://perch.local:8003", "null", "https://evil.example", panel + ".evil.example", "//perch.local:8003",
 		"http://[::1"} {

@@ -15,8 +15,8 @@ import (
 	"perch/must"
 )
 
-// TestDownloadsFinishBeforeAStop: those under way are waited for until a deadline, new ones
-// are refused, and other requests are not affected.
+// TestDownloadsFinishBeforeAStop checks that Finish waits for running downloads until a deadline and refuses new
+// ones, and that other requests are not affected.
 func TestDownloadsFinishBeforeAStop(t *testing.T) {
 	const deadline = 10 * time.Second
 	for name, c := range map[string]struct {

@@ -12,13 +12,14 @@ import (
 	"perch/plain"
 )
 
-// Hosts are the host names of this appliance. Checking them protects against DNS rebinding, an attack by a
+// Hosts holds the host names of this appliance. Their check protects against DNS rebinding, an attack by a
 // web page whose host name is made to resolve to the appliance's address.
 type Hosts struct {
-	Allowed []string // accepted names besides IP addresses and the names of a local network; lower case, without port
+	Allowed []string // names that are accepted besides IP addresses and the names of a local network; lower case, without port
 }
 
-// Check returns an error for a request whose Host header names none of these hosts.
+// Check returns an error unless the Host header of a request is an IP address, a name of a local network or an
+// allowed name.
 func (h Hosts) Check(r *http.Request) error {
 	host := hostOnly(r.Host)
 	if h.isAllowed(host) {
@@ -29,7 +30,8 @@ func (h Hosts) Check(r *http.Request) error {
 		HTTP:     http.StatusMisdirectedRequest}
 }
 
-// isAllowed reports whether a host is an IP address, a name of a local network or an allowed name.
+// isAllowed reports whether a host is an IP address, a name of a local network or an allowed name. Names of a
+// local network have no dot, or one of the suffixes below.
 func (h Hosts) isAllowed(host string) bool {
 	if host == "" || len(host) > 253 {
 		return false
@@ -42,8 +44,8 @@ func (h Hosts) isAllowed(host string) bool {
 		slices.ContainsFunc(localSuffixes, func(suffix string) bool { return strings.HasSuffix(host, suffix) }))
 }
 
-// hostOnly returns the value of a Host header in lower case, without port, brackets and final dot. A port
-// that is not a number stays, so that isHostName refuses the result.
+// hostOnly returns the value of a Host header in lower case, without port, brackets and final dot. It does not
+// remove a port that is not a number, so that isHostName returns false for the result.
 func hostOnly(host string) string {
 	if h, port, err := net.SplitHostPort(host); err == nil && strings.Trim(port, "0123456789") == "" {
 		host = h

@@ -35,7 +35,7 @@ func TestHosts(t *testing.T) {
 func TestOrigins(t *testing.T) {
 	origins := httpserver.Origins{Allowed: []string{"https://panel.example"}}
 	for may, all := range map[bool][]string{
-		true: {"", "https://panel.example", "http://perch.local:8003", "http://PERCH.LOCAL:8003"}, // robots and programs send none; our own
+		true: {"", "https://panel.example", "http://perch.local:8003", "http://PERCH.LOCAL:8003"}, // "": robots and programs send no Origin
 		false: {
 			"http://perch.local", "http://perch.local:8004", "http://panel.example", "https://panel.example:444", "https://panel.example.evil.com",
 			"https://panel.example/", "https://evil.example", "null", "perch.local:8003", "http://user@perch.local:8003.evil.com", "file://",

@@ -1,7 +1,7 @@
 // Package httpserver holds what all HTTP servers of the appliance share: checks of Host, Origin and keys,
-// the check that a request is local, CORS, limits of connections and requests, the form of error
+// the check that a request is local, CORS, limits of connections, requests and log lines, the form of error
 // responses, server-sent events and streams of lines. The checks are functions from a request to an error;
-// Guard makes a gin handler of them.
+// Guard makes a gin handler from such functions.
 package httpserver
 
 import (
@@ -71,7 +71,8 @@ func render(err error) (status int, b errorBody) {
 	return f.HTTP, b
 }
 
-// Shown returns what clients are shown of an error. It hides the text of errors that are not meant for clients.
+// Shown returns the code, sentence and status with which an error is shown to clients. It hides the text of errors
+// that are not meant for clients.
 func Shown(err error) *Fault {
 	var c coded = &Fault{Word: "internal", Sentence: "internal error; the log says more", HTTP: http.StatusInternalServerError}
 	var tooLarge *http.MaxBytesError

@@ -13,7 +13,8 @@ func BadBody(why string) error {
 	return &Fault{Word: "bad_body", Sentence: why, HTTP: http.StatusBadRequest}
 }
 
-// Body reads the body of a request. If the body is too large, the error wraps *http.MaxBytesError.
+// Body reads the body of a request. If the body is larger than the limit of Limit, the error wraps
+// *http.MaxBytesError. Any other error is that of BadBody.
 func Body(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(r.Body)
 	var tooLarge *http.MaxBytesError
@@ -23,7 +24,8 @@ func Body(r *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// Decode decodes a JSON body. It ignores unknown keys, because clients send keys that Perch does not need.
+// Decode decodes a JSON body into the value that into points to. It ignores unknown keys, because clients send
+// keys that Perch does not need. An error is that of BadBody.
 func Decode(body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
 		return BadBody("the body is not the expected JSON object: " + WhyNotJSON(err))

@@ -76,14 +76,14 @@ func (k *Key) Binds(c *gin.Context) {
 // is changed.
 type boundTo struct{}
 
-// Check returns an error for a request without the right token, and for any request from an address that has
-// sent too many wrong tokens.
+// Check returns an error for a request without the right token, and for any request from a peer that has sent
+// too many wrong tokens.
 func (k *Key) Check(r *http.Request) error {
 	return k.CheckToken(r, k.tokenOf(r), nil)
 }
 
 // Or returns a check that accepts the tokens of k and of another key. Wrong tokens count toward the limit of
-// k.
+// k. If the secret of k is empty, the check refuses every request.
 func (k *Key) Or(other *Key) func(*http.Request) error {
 	return func(r *http.Request) error {
 		return k.CheckToken(r, k.tokenOf(r), func(string) bool { return other.isSecret(bearerOf(r)) })
@@ -119,8 +119,8 @@ func (k *Key) isSecret(token string) bool {
 	return secret != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
-// CheckToken is like Check for a token that did not come in a header. If other is not nil, tokens that it
-// accepts are right too.
+// CheckToken is like Check, but checks the given token instead of the token in the headers. If other is not nil,
+// CheckToken also accepts the tokens for which other returns true.
 func (k *Key) CheckToken(r *http.Request, token string, other func(token string) bool) error {
 	if k.secret.Load().text == "" {
 		return &Fault{Word: "no_key_set",
@@ -133,23 +133,24 @@ func (k *Key) CheckToken(r *http.Request, token string, other func(token string)
 	if k.isSecret(token) || other != nil && other(token) {
 		return nil
 	}
-	if token != "" { // a missing token is not a try: otherwise a web page could lock its reader out by loading images from here
+	if token != "" { // a missing token does not count: otherwise a web page could lock its reader out by loading images from here
 		k.tries.allow(from)
 	}
 	return &Fault{Word: "wrong_key", Sentence: fmt.Sprintf("a bearer token is needed; it is in %s", k.setting), HTTP: http.StatusUnauthorized}
 }
 
-// Limits of wrong tokens: an address may send ten at once, and then one every six seconds.
+// Limits of wrong tokens: a peer may send ten at once, and then one every six seconds.
 const (
 	triesAtOnce = 10
 	tryEvery    = 6 * time.Second
 )
 
 // Local returns an error unless a request comes from a program on this machine and is sent to localhost or a
-// loopback address. It refuses web pages, and reverse proxies, since they make all clients look local.
+// loopback address. It refuses web pages of other origins, and reverse proxies, because they make all clients
+// look local.
 func Local(r *http.Request) error { return Origins{}.Local(r) }
 
-// Local is like the function Local, but also accepts the allowed web pages.
+// Local is like the function Local, but also accepts web pages of the allowed origins.
 func (o Origins) Local(r *http.Request) error {
 	if p := addressOf(r.RemoteAddr); !p.IsLoopback() {
 		return notLocal("it comes from another machine")

@@ -17,7 +17,7 @@ import (
 	"perch/must"
 )
 
-// try sends a token from an address.
+// try checks a request from an address. The request has the given header unless its name is "".
 func try(k *httpserver.Key, address, header, value string) error {
 	r := request(http.MethodGet, "/")
 	r.RemoteAddr = address
@@ -32,7 +32,7 @@ const secret = "s3cret-of-the-owner"
 func TestKey(t *testing.T) {
 	for name, c := range map[string]struct {
 		header, value string
-		status        int // 0 opens
+		status        int // 0 if the token is accepted
 	}{
 		"bearer":               {"Authorization", "Bearer " + secret, 0},
 		"bearer in lower case": {"Authorization", "bearer " + secret, 0}, // RFC 9110 section 11.1
@@ -71,7 +71,7 @@ func TestKeyWithoutAHeaderOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestNoKeySet: without a key every token is refused, an empty one too.
+// TestNoKeySet checks that every request is refused while no key is set, even one with an empty token.
 func TestNoKeySet(t *testing.T) {
 	k := httpserver.NewKey("", "skins.key", "X-Admin-Token")
 	for _, header := range []string{"", "Authorization", "X-Admin-Token"} {
@@ -83,7 +83,7 @@ func TestNoKeySet(t *testing.T) {
 	}
 }
 
-// tryToken sends a bearer token from an address, and returns the status.
+// tryToken checks a request from an address with a bearer token, and returns the status.
 func tryToken(t *testing.T, k *httpserver.Key, address, token string) (status int) {
 	t.Helper()
 	err := try(k, address, "Authorization", "Bearer "+token)
@@ -109,7 +109,7 @@ func TestWrongKeysAreBounded(t *testing.T) {
 			want           int
 		}{
 			{"the eleventh try", 0, "192.168.1.66:99", "guess", http.StatusTooManyRequests},
-			{"the right key among guesses", 0, "192.168.1.66:99", secret, http.StatusTooManyRequests}, // or guessing on would pay
+			{"the right key among guesses", 0, "192.168.1.66:99", secret, http.StatusTooManyRequests}, // otherwise further guesses could succeed
 			{"the same address in IPv6", 0, "[::ffff:192.168.1.66]:1", "guess", http.StatusTooManyRequests},
 			{"another address", 0, "192.168.1.5:1", secret, http.StatusOK},
 			{"another address in IPv6", 0, "[2001:db8::1]:1", secret, http.StatusOK},
@@ -127,8 +127,8 @@ func TestWrongKeysAreBounded(t *testing.T) {
 	})
 }
 
-// TestOnlyWrongKeysAreTries: neither the images of a web page, which send no key, nor a dashboard that
-// polls lock an address out.
+// TestOnlyWrongKeysAreTries checks that requests without a key, such as for the images of a web page, and requests
+// with the right key, such as a dashboard's, do not lock an address out.
 func TestOnlyWrongKeysAreTries(t *testing.T) {
 	k := httpserver.NewKey(secret, "skins.key", "")
 	for n := range 100 {
@@ -141,7 +141,7 @@ func TestOnlyWrongKeysAreTries(t *testing.T) {
 	}
 }
 
-// TestIPv6NetworkIsOneAddress: a client with a /64 has 2^64 addresses, and the tries of one.
+// TestIPv6NetworkIsOneAddress checks that all addresses of a /64 network share the limit of one peer.
 func TestIPv6NetworkIsOneAddress(t *testing.T) {
 	k := httpserver.NewKey(secret, "skins.key", "")
 	for n := range 10 {
@@ -155,8 +155,8 @@ func TestIPv6NetworkIsOneAddress(t *testing.T) {
 	}
 }
 
-// TestUnauthorizedNamesScheme: a 401 names how to come in (RFC 9110 section
-// 15.5.2), and nothing else does.
+// TestUnauthorizedNamesScheme checks that a response with status 401, and no other, has WWW-Authenticate (RFC 9110
+// section 15.5.2).
 func TestUnauthorizedNamesScheme(t *testing.T) {
 	e, _ := newEngine(t)
 	k := httpserver.NewKey(secret, "skins.key", "")
@@ -174,8 +174,8 @@ func TestUnauthorizedNamesScheme(t *testing.T) {
 	}
 }
 
-// TestChangedSecretEndsRequests opens nothing more, and what it has let in ends; what others
-// have let in does not.
+// TestChangedSecretEndsRequests checks that a change of the secret ends the requests and connections that are bound
+// to the old secret, and no others, and that the old secret is refused afterwards.
 func TestChangedSecretEndsRequests(t *testing.T) {
 	k, serving := httpserver.NewKey(secret, "a setting", ""), httpserver.NewServing("clients", 9, 9)
 	e, err := httpserver.NewEngine(slog.New(slog.DiscardHandler))

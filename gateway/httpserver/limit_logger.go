@@ -11,7 +11,7 @@ import (
 
 // Limits of a rate-limited logger.
 const (
-	logAtOnce = 10              // how often a message is logged without a limit
+	logAtOnce = 10              // how often a message is logged before the limit applies
 	logAgain  = 6 * time.Second // minimum time between two lines after that
 	// maxMessages is the maximum number of different texts that are counted. Perch has fewer, because
 	// clients cannot change the texts of its messages.

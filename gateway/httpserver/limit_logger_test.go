@@ -15,7 +15,7 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// TestLimitLogger: what is repeated is counted, and what is not is written.
+// TestLimitLogger checks that repeated messages are limited and counted, and that other messages are written.
 func TestLimitLogger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -52,8 +52,7 @@ func TestLimitLogger(t *testing.T) {
 	})
 }
 
-// TestFailuresAreLoggedAtLimitedRate: a request that fails is logged, and not as often as
-// it is sent.
+// TestFailuresAreLoggedAtLimitedRate checks that failed requests are logged at a limited rate.
 func TestFailuresAreLoggedAtLimitedRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, log := newEngine(t)

@@ -37,8 +37,8 @@ func TestLinesFormat(t *testing.T) {
 	}
 }
 
-// TestLinesThatCannotBegin are answered with the error; those that broke off
-// later are for the log.
+// TestLinesThatCannotBegin checks that an error before the headers becomes the response, and that a later error is
+// logged.
 func TestLinesThatCannotBegin(t *testing.T) {
 	closed := &httpserver.Fault{Word: "robot_offline", Sentence: "its channel is closed", HTTP: 409}
 	for after, status := range map[time.Duration]int{0: 409, 199 * time.Millisecond: 409, 201 * time.Millisecond: 200} {
@@ -63,8 +63,8 @@ func TestLinesThatCannotBegin(t *testing.T) {
 	}
 }
 
-// TestLinesBeginWithoutALine: a client knows that it is listened for, though
-// nothing happens yet.
+// TestLinesBeginWithoutALine checks that the headers are sent although there is no line yet, so that the client
+// knows that the stream has begun.
 func TestLinesBeginWithoutALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -84,7 +84,8 @@ func TestLinesBeginWithoutALine(t *testing.T) {
 	})
 }
 
-// TestLinesFromManyGoroutines keep apart, and none comes after the end.
+// TestLinesFromManyGoroutines checks that lines of concurrent goroutines are not mixed, and that no line is sent
+// after the end.
 func TestLinesFromManyGoroutines(t *testing.T) {
 	w := httptest.NewRecorder()
 	var late sendLine
@@ -115,8 +116,7 @@ func TestLinesFromManyGoroutines(t *testing.T) {
 	}
 }
 
-// TestLinesDisconnectSlowClient: ten seconds is what a client may take to read a
-// line, as with events.
+// TestLinesDisconnectSlowClient checks that a client is disconnected if it takes more than ten seconds to read a line.
 func TestLinesDisconnectSlowClient(t *testing.T) {
 	letGo(t, "line\n", func(ctx context.Context, w http.ResponseWriter) error {
 		return httpserver.Lines(ctx, w, func(_ context.Context, out sendLine) error {
@@ -129,9 +129,8 @@ func TestLinesDisconnectSlowClient(t *testing.T) {
 	})
 }
 
-// TestLinesEnd over TCP: all of them end as an answer does, and those that
-// failed break off. The connection is not used again, or the next answer would
-// be cut off by the deadline of the last line.
+// TestLinesEnd checks over TCP that a complete stream ends like an ordinary response and a failed one does not, and
+// that the connection is not used again. The next response would be cut off by the deadline of the last line.
 func TestLinesEnd(t *testing.T) {
 	for name, end := range map[string]error{"whole": nil, "broken": errEnd} {
 		e, _ := newEngine(t)

@@ -17,7 +17,8 @@ import (
 	"perch/waittest"
 )
 
-// lastAnswers is a server with an address of robots and another.
+// lastAnswers starts a server with two paths at which connections linger, /robot and /refused, and with another
+// path, /other. It returns the address of the server.
 func lastAnswers(t *testing.T, l *Lingering) (address string) {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
@@ -43,7 +44,7 @@ func lastAnswers(t *testing.T, l *Lingering) (address string) {
 	return listener.Addr().String()
 }
 
-// request sends a request, and reads its answer, over a connection of its own.
+// request sends a request over a new connection, and reads the response.
 func request(t *testing.T, address, path, headers, body string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -58,8 +59,8 @@ func request(t *testing.T, address, path, headers, body string) (net.Conn, *bufi
 	return conn, r
 }
 
-// ended reports whether the other side has closed: it waits for that only where
-// it must come.
+// ended reports whether the server has closed the connection. If must is true, it waits for that, and otherwise
+// for 50 ms only.
 func ended(t *testing.T, conn net.Conn, r *bufio.Reader, must bool) bool {
 	t.Helper()
 	if !must {
@@ -74,8 +75,8 @@ func ended(t *testing.T, conn net.Conn, r *bufio.Reader, must bool) bool {
 
 const lastOne = "Connection: close\r\nContent-Length: 2\r\n"
 
-// TestRobotClosesFirst: after the answer to a request that is a connection's
-// last no FIN comes before the robot's own.
+// TestRobotClosesFirst checks that after the response to the last request of a connection the server does not close
+// the connection before the robot does.
 func TestRobotClosesFirst(t *testing.T) {
 	l := &Lingering{timeout: time.Hour}
 	address := lastAnswers(t, l)
@@ -93,7 +94,8 @@ func TestRobotClosesFirst(t *testing.T) {
 	}
 }
 
-// TestOthersAreClosedAtOnce: connections of other addresses; keep-alive connections stay open.
+// TestOthersAreClosedAtOnce checks that connections of other paths do not linger, and that keep-alive connections
+// stay open.
 func TestOthersAreClosedAtOnce(t *testing.T) {
 	l := &Lingering{timeout: time.Hour}
 	address := lastAnswers(t, l)
@@ -109,7 +111,7 @@ func TestOthersAreClosedAtOnce(t *testing.T) {
 	}
 }
 
-// TestLingeringIsBounded in time and in number, and by our own end.
+// TestLingeringIsBounded checks the limits of time and number, and that Close ends all lingering connections.
 func TestLingeringIsBounded(t *testing.T) {
 	short := &Lingering{timeout: time.Millisecond}
 	if conn, r := request(t, lastAnswers(t, short), "/robot", lastOne, "{}"); !ended(t, conn, r, true) {

@@ -21,7 +21,7 @@ type fakeConn struct {
 	net.Conn
 	from   string
 	closed atomic.Bool
-	until  time.Time // for writing
+	until  time.Time // write deadline
 }
 
 func (s *fakeConn) RemoteAddr() net.Addr { return named(s.from) }
@@ -32,13 +32,13 @@ func (s *fakeConn) SetDeadline(t time.Time) error      { return s.SetWriteDeadli
 func (s *fakeConn) SetWriteDeadline(t time.Time) error { s.until = t; return nil }
 func (s *fakeConn) Write(p []byte) (int, error)        { return len(p), nil }
 
-// named is an address by its text.
+// named is a net.Addr with a given text.
 type named string
 
 func (named) Network() string  { return "tcp" }
 func (n named) String() string { return string(n) }
 
-// fakeListener is a listener with connections from a channel.
+// fakeListener is a listener that accepts the connections of a channel. For a nil connection Accept returns errNoMore.
 type fakeListener struct{ coming chan net.Conn }
 
 func (s *fakeListener) Accept() (net.Conn, error) {
@@ -54,11 +54,10 @@ func (s *fakeListener) Accept() (net.Conn, error) {
 func (s *fakeListener) Close() error { return nil }
 func (*fakeListener) Addr() net.Addr { return named("192.168.1.2:8003") }
 
-// errNoMore is returned after the last connection.
+// errNoMore is returned by fakeListener.Accept after the last connection of a test step.
 var errNoMore = errors.New("no more connections")
 
-// connect makes connections, and returns those that were accepted and how many
-// were not.
+// connect makes connections from the addresses. It returns the accepted connections and the number of the refused ones.
 func connect(t *testing.T, c net.Listener, s *fakeListener, addresses ...string) (in []net.Conn, turnedAway int) {
 	t.Helper()
 	all := make([]*fakeConn, len(addresses))
@@ -92,8 +91,8 @@ func many(n int, format string) (all []string) {
 	return all
 }
 
-// TestConnectionsAreBounded: one machine has its share of the limit and no more,
-// from any address of its network, and a closed connection makes room.
+// TestConnectionsAreBounded checks the limits of all connections and of one peer's, which may come from any address of
+// its network, and that a closed connection makes room for another.
 func TestConnectionsAreBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		format string
@@ -118,7 +117,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 			if lines := strings.Count(log.String(), "are refused"); lines != 1 {
 				t.Errorf("that was logged %d times", lines)
 			}
-			if c.most != maxLocalConns { // the watchdog is not kept out
+			if c.most != maxLocalConns { // the watchdog, on this machine, can still connect
 				for _, own := range []string{"127.0.0.1:1", "192.168.1.2:1", "@"} {
 					if in, _ := connect(t, l, s, own); len(in) != 1 {
 						t.Errorf("%s was kept out", own)
@@ -131,7 +130,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 				}
 			}
 			_ = in[0].Close()
-			_ = in[0].Close() // again, which counts once
+			_ = in[0].Close() // the second Close frees no further slot
 			if next, _ := connect(t, l, s, many(2, c.format)...); len(next) != 1 {
 				t.Errorf("one left, and %d came in", len(next))
 			}
@@ -139,7 +138,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestClosedConnectionsAreForgotten, of this machine and of others.
+// TestClosedConnectionsAreForgotten checks that closed connections, of this machine and of others, are not counted.
 func TestClosedConnectionsAreForgotten(t *testing.T) {
 	s := &fakeListener{make(chan net.Conn)}
 	l := LimitListener(s, slog.New(slog.DiscardHandler))
@@ -158,8 +157,7 @@ func TestClosedConnectionsAreForgotten(t *testing.T) {
 	}
 }
 
-// TestWritesHaveADeadline: a write has its time, and one that the server has
-// set is left alone.
+// TestWritesHaveADeadline checks that a write without a deadline gets one, and that a deadline of the server is kept.
 func TestWritesHaveADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeConn{}

@@ -68,7 +68,7 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// local makes a request.
+// local returns a request from peer with the given Host and headers.
 func local(peer, host string, header http.Header) *http.Request {
 	r := request(http.MethodGet, "/")
 	r.RemoteAddr, r.Host = peer, host
@@ -76,8 +76,8 @@ func local(peer, host string, header http.Header) *http.Request {
 	return r
 }
 
-// TestLocalRefusesOldHTTP: a proxy that adds no header about itself, as nginx
-// does without settings, speaks HTTP/1.0.
+// TestLocalRefusesOldHTTP checks that HTTP/1.0 is refused. A proxy that adds no header, such as nginx without
+// settings, uses that version.
 func TestLocalRefusesOldHTTP(t *testing.T) {
 	r := local("127.0.0.1:4000", "127.0.0.1:8004", nil)
 	must.Succeed(t, httpserver.Local(r))
@@ -87,8 +87,8 @@ func TestLocalRefusesOldHTTP(t *testing.T) {
 	}
 }
 
-// TestLocalPages: a page of allowed_origins is let in, by whichever name of
-// loopback it asks, and no other. Where even that is too much, none is.
+// TestLocalPages checks that Origins.Local accepts pages of allowed_origins at every name of the loopback interface,
+// and refuses other pages, and that Local refuses the allowed ones too.
 func TestLocalPages(t *testing.T) {
 	origins := httpserver.Origins{Allowed: []string{panel}}
 	for _, c := range []struct {

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newEngine returns an engine and what it logs.
+// newEngine returns an engine and the buffer of its log.
 func newEngine(t testing.TB) (*gin.Engine, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
@@ -40,7 +40,7 @@ func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// shown reads an error's answer, which has one shape and nothing else.
+// shown returns the code and the message of an error response, which must have no other fields.
 func shown(t testing.TB, w *httptest.ResponseRecorder) (code, message string) {
 	t.Helper()
 	var b struct {
@@ -57,7 +57,7 @@ func shown(t testing.TB, w *httptest.ResponseRecorder) (code, message string) {
 	return *b.Error.Code, *b.Error.Message
 }
 
-// refused reports the code and status of a check's error.
+// refused returns the code and status of a check's error, which must be a *Fault.
 func refused(t testing.TB, err error) (code string, status int) {
 	t.Helper()
 	var f *httpserver.Fault
@@ -67,7 +67,8 @@ func refused(t testing.TB, err error) (code string, status int) {
 	return f.Code(), f.Status()
 }
 
-// checkRefusal checks whether a request is refused, and how. hint is in the message.
+// checkRefusal checks that err is nil if may is true, and otherwise a *Fault with the code, the status and hint in
+// its message.
 func checkRefusal(t testing.TB, name string, err error, may bool, code string, status int, hint string) {
 	t.Helper()
 	if (err == nil) != may {

@@ -10,7 +10,7 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// TestPace: an address may come so often, and no other is kept waiting for it.
+// TestPace checks the limit of a peer's requests, and that it does not affect other peers.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := httpserver.NewPace()
@@ -51,7 +51,7 @@ func TestPace(t *testing.T) {
 				t.Fatalf("from this machine: %d", got)
 			}
 		}
-		for n := range 3000 { // invented addresses fill no memory, and lock no other out
+		for n := range 3000 { // many peers do not lock each other out
 			if got := come(fmt.Sprintf("10.0.%d.%d:1", n/250, n%250)); got != 0 {
 				t.Fatalf("invented address %d: %d", n, got)
 			}

@@ -87,13 +87,13 @@ func (p *peerLimiters) removeOne() {
 	}
 }
 
-// networkOf returns the network of an address, in the size that one household, office or customer usually
-// has.
+// networkOf returns the /24 network of an IPv4 address or the /48 network of an IPv6 address, which is the size
+// that one customer of an internet provider usually has at most. It returns the zero prefix for the zero address.
 func networkOf(from netip.Addr) netip.Prefix {
 	bits := 24
 	if from.Is6() {
 		bits = 48
 	}
-	network, _ := from.Prefix(bits) // zero for the zero address
+	network, _ := from.Prefix(bits)
 	return network
 }

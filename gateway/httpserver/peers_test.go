@@ -10,7 +10,7 @@ func numbered(n int) netip.Addr {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(n))))
 }
 
-// TestTriesAreBounded: invented addresses fill no memory, and lock no other out.
+// TestTriesAreBounded checks that the number of limiters is bounded, and that many addresses lock no other out.
 func TestTriesAreBounded(t *testing.T) {
 	tries := newPeerLimiters(tryEvery, triesAtOnce)
 	for n := range 3 * maxPeers {
@@ -33,9 +33,8 @@ func TestTriesAreBounded(t *testing.T) {
 	}
 }
 
-// TestManyAddressesKeepOtherTries: a client that has guessed too often stays
-// refused, from however many addresses of other networks it goes on, and the latest of one network
-// outlive the others of it.
+// TestManyAddressesKeepOtherTries checks that a peer that has sent too many wrong tokens stays refused, however many
+// addresses of other networks send tokens, and that within a network the least recently used limiters are removed first.
 func TestManyAddressesKeepOtherTries(t *testing.T) {
 	tries := newPeerLimiters(tryEvery, triesAtOnce)
 	guessed := []netip.Addr{netip.MustParseAddr("192.168.1.66"), netip.MustParseAddr("2001:db8::")}

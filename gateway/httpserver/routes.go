@@ -188,7 +188,7 @@ func limitBodyTime(c *gin.Context) {
 	}
 }
 
-// Limit returns a handler that limits the size of a request's body, in bytes. A body whose Content-Length is
+// Limit returns a handler that limits the size of a request's body to maxBytes. A body whose Content-Length is
 // larger is not read at all.
 func Limit(maxBytes int64) gin.HandlerFunc {
 	return func(c *gin.Context) {

@@ -15,7 +15,7 @@ import (
 	"perch/must"
 )
 
-// foreign is an error of a package that does not import this one.
+// foreign is an error with a code and a status whose package does not import httpserver.
 type foreign struct{}
 
 func (foreign) Error() string { return "the tea is cold" }
@@ -69,7 +69,7 @@ func TestPanicsAreAnsweredAndLogged(t *testing.T) {
 	}
 }
 
-// TestPanicAfterTheHeaders: half an answer must not pass for a whole one.
+// TestPanicAfterTheHeaders checks that a response that a panic cuts off does not look complete.
 func TestPanicAfterTheHeaders(t *testing.T) {
 	e, _ := newEngine(t)
 	e.GET("/x", func(g *gin.Context) {
@@ -101,14 +101,13 @@ func TestErrorAfterTheHeadersIsLoggedOnly(t *testing.T) {
 	}
 }
 
-// TestDoubledSlash at the beginning of a skin's path counts as one, with the checks of
-// the path. Other paths have one spelling: what a proxy does not pass on
-// is not reached by another.
+// TestDoubledSlash checks that several slashes at the beginning of a path below /v1/ count as one, and that the guards
+// of the path still apply. No other path may have a second spelling, which a proxy might not block.
 func TestDoubledSlash(t *testing.T) {
 	e, log := newEngine(t)
 	ok := func(g *gin.Context) { g.String(200, "%s", g.Request.URL.Path) }
 	e.GET("/v1/without", ok)
-	e.GET("/xiaozhi/ota", ok) // which a proxy may leave out by its path
+	e.GET("/xiaozhi/ota", ok) // a proxy may block this path
 	e.GET("/v1/locked", httpserver.Guard(func(*http.Request) error { return &httpserver.Fault{Word: "no", Sentence: "no", HTTP: 401} }), ok)
 	for path, want := range map[string]int{"//v1/without": 200, "///v1/without": 200, "//v1/locked": 401, "//xiaozhi/ota": 404,
 		"/%2Fxiaozhi/ota": 404} {
@@ -133,7 +132,7 @@ func TestWrongAddresses(t *testing.T) {
 		code         string
 	}{
 		{http.MethodGet, "/nothing", 404, "not_found"},
-		{http.MethodGet, "/with", 404, "not_found"}, // not 301: a robot follows none
+		{http.MethodGet, "/with", 404, "not_found"}, // not 301, because robots do not follow redirects
 		{http.MethodGet, "/without/", 404, "not_found"},
 		{http.MethodGet, "/WITHOUT", 404, "not_found"},
 		{http.MethodGet, "//nothing", 404, "not_found"},
@@ -177,7 +176,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestGuardsPrecedeNotFound: a foreign page does not learn which addresses exist.
+// TestGuardsPrecedeNotFound checks that the guards also run for an unknown path, so that a foreign page does not learn
+// which paths exist.
 func TestGuardsPrecedeNotFound(t *testing.T) {
 	e, _ := newEngine(t)
 	e.Use(httpserver.Guard(httpserver.Hosts{}.Check))
@@ -223,13 +223,13 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestHEADIsAnsweredAsGET has the status and the header of GET, and no body.
+// TestHEADIsAnsweredAsGET checks that HEAD gets the status and the headers of GET, and no body.
 func TestHEADIsAnsweredAsGET(t *testing.T) {
 	e, _ := newEngine(t)
 	e.GET("/x", func(c *gin.Context) { c.String(http.StatusTeapot, "text") })
 	e.GET("/stream", func(c *gin.Context) {
 		_, _ = c.Writer.WriteString("event")
-		<-c.Request.Context().Done() // or the test would not end
+		<-c.Request.Context().Done() // otherwise the test would not end
 	})
 	e.POST("/only-post", func(*gin.Context) {})
 	for path, status := range map[string]int{"/x": http.StatusTeapot, "/stream": http.StatusOK, "/only-post": http.StatusMethodNotAllowed, "/no": 404} {

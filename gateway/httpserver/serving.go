@@ -70,7 +70,7 @@ func (s *Serving) Connected() int {
 	return open
 }
 
-// Run waits until ctx ends, then ends all connections and waits for them.
+// Run waits until ctx ends. It then ends the contexts of all connections, and waits for their leave functions.
 func (s *Serving) Run(ctx context.Context) {
 	<-ctx.Done()
 	s.mu.Lock()

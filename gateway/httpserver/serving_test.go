@@ -10,7 +10,7 @@ import (
 	"perch/must"
 )
 
-// TestServing: connections are counted, in all and by address, and the end waits for them.
+// TestServing checks the limits of connections, in total and per peer, and that Run waits for the connections.
 func TestServing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServing("clients", 3, 2)

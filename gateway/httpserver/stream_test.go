@@ -21,7 +21,7 @@ import (
 	"perch/must"
 )
 
-// from returns the messages in turn and then an error.
+// from returns a function next for Stream that returns the messages, one per call, and then the error end.
 func from(end error, messages ...httpserver.Message) func(context.Context) (httpserver.Message, error) {
 	return func(context.Context) (httpserver.Message, error) {
 		if len(messages) == 0 {
@@ -67,7 +67,7 @@ func TestStreamEndsWithWhatCannotBeEncoded(t *testing.T) {
 	}
 }
 
-// tape is a recorder that may be read while it records.
+// tape is an httptest.ResponseRecorder that can be read while a handler writes to it.
 type tape struct {
 	*httptest.ResponseRecorder
 	mu sync.Mutex
@@ -87,8 +87,7 @@ func (w *tape) text() string {
 	return w.Body.String()
 }
 
-// TestStreamKeepsAlive: every 15 seconds of silence, and counted anew after
-// each message.
+// TestStreamKeepsAlive checks that a stream sends a comment after every 15 seconds without a message.
 func TestStreamKeepsAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -132,7 +131,7 @@ func TestStreamKeepsAlive(t *testing.T) {
 	})
 }
 
-// TestStreamEndsWithItsClient, over TCP: nothing is held for one that is gone.
+// TestStreamEndsWithItsClient checks over TCP that a stream ends when its client disconnects.
 func TestStreamEndsWithItsClient(t *testing.T) {
 	e, _ := newEngine(t)
 	ended := make(chan error, 1)
@@ -168,7 +167,7 @@ func TestStreamEndsWithItsClient(t *testing.T) {
 	}
 }
 
-// wire is a ResponseWriter over a connection, without a server's buffers.
+// wire is an http.ResponseWriter that writes to a connection without buffers.
 type wire struct {
 	net.Conn
 	header http.Header
@@ -178,8 +177,8 @@ func (w wire) Header() http.Header { return w.header }
 func (w wire) WriteHeader(int)     {}
 func (w wire) Flush()              {}
 
-// letGo has a client read the first piece of a stream after nine seconds, and then
-// nothing: ten seconds is what it may take.
+// letGo checks that a stream ends if its client stops reading for ten seconds. The client reads the first piece after
+// nine seconds, and then nothing.
 func letGo(t *testing.T, first string, send func(context.Context, http.ResponseWriter) error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,14 +14,14 @@ import (
 // Message is a server-sent event.
 type Message struct{ ID, Event, Data string }
 
-// Reader reads server-sent events.
+// Reader reads server-sent events. Listen returns a Reader.
 type Reader struct {
-	Lines *bufio.Scanner     // lines of the stream, for tests of its format
+	Lines *bufio.Scanner     // remaining lines of the stream, for tests of its format
 	Leave context.CancelFunc // disconnects
 }
 
-// Listen opens a stream of server-sent events, which it closes after 10 s or when the test ends. If lastID is
-// not empty, the stream begins after the event with that ID.
+// Listen opens a stream of server-sent events and reads its first comment. The stream is closed after 10 s or
+// when the test ends. If lastID is not empty, the stream begins after the event with that ID.
 func Listen(t testing.TB, url, lastID string) *Reader {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

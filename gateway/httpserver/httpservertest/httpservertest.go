@@ -1,5 +1,5 @@
-// Package httpservertest helps tests to send requests to a server: over the network, or over a pipe inside a
-// synctest bubble.
+// Package httpservertest helps tests of HTTP servers: it sends requests over the network, serves a handler over a
+// pipe inside a synctest bubble, reads server-sent events and makes certificates.
 package httpservertest
 
 import (
@@ -14,8 +14,8 @@ import (
 	"perch/must"
 )
 
-// Ask sends a request, and returns the response and its body as text. It does not follow redirects. header
-// holds names and values of headers, alternately.
+// Ask sends a request, and returns the response and its body as text. The body of the response is closed
+// already. Ask does not follow redirects. header holds names and values of headers, alternately.
 func Ask(t testing.TB, method, url, body string, header ...string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
