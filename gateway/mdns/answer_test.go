@@ -13,14 +13,14 @@ import (
 
 const ours = "perch.local."
 
-// question makes the packet of one question for the name from a port, over IPv4.
+// question returns the packet of a query with one question for the name ours, sent from the UDP port from over IPv4.
 func question(l link, from int, qtype, class uint16) packet {
 	msg := &dns.Msg{Question: []dns.Question{{Name: ours, Qtype: qtype, Qclass: class}}}
 	msg.Id = 7
 	return packet{msg: msg, from: &net.UDPAddr{IP: net.IPv4(192, 168, 1, 9), Port: from}, link: l}
 }
 
-// summary lists the answers of a message as "type" or, for NSEC, "NSEC left left".
+// summary lists the types of the answers of a message, such as "A AAAA" or "NSEC has A", or returns "silent" for nil.
 func summary(msg *dns.Msg) string {
 	if msg == nil {
 		return "silent"

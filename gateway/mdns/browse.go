@@ -125,8 +125,8 @@ type candidate struct {
 // serviceName returns the name of the PTR records, which list the instances.
 func (b *browsing) serviceName() string { return b.Type + ".local." }
 
-// receive handles a response that a machine has sent on an interface. It handles the address records last, because it stores addresses only
-// for the hosts that SRV records have named.
+// receive handles a response that was received on the interface iface. It handles the address records last, because it
+// stores addresses only for the hosts that SRV records have named.
 func (b *browsing) receive(msg *dns.Msg, sender netip.Addr, iface string) {
 	rrs := slices.DeleteFunc(slices.Concat(msg.Answer, msg.Extra), func(rr dns.RR) bool { return rr.Header().Class&^topBit != dns.ClassINET })
 	for _, rr := range rrs {
@@ -242,7 +242,7 @@ func unescape(s string) string {
 	})
 }
 
-// ErrNoAnswer is returned by Resolve if no machine has responded before the context ended.
+// ErrNoAnswer is wrapped by the error of Resolve if no response that a robot would accept has arrived in time.
 var ErrNoAnswer = errors.New("no answer")
 
 // Resolve returns the IPv4 address of a host such as "perch.local". It works like the resolver of a robot, lwIP, which

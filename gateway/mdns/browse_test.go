@@ -14,7 +14,7 @@ import (
 	"perch/must"
 )
 
-// response makes a response of records in zone-file form; those after "+" are additional.
+// says returns a response with records in the format of zone files. The records after "+" are additional records.
 func says(t testing.TB, lines ...string) *dns.Msg {
 	t.Helper()
 	msg := &dns.Msg{}
@@ -49,9 +49,9 @@ func TestBrowsing(t *testing.T) {
 	}
 	versioned := with(func(f *Found) { f.TXT["version"] = "1" })
 	tests := map[string]struct {
-		answers [][]string // one message each
+		answers [][]string // the records of each message
 		want    []Found
-		missing string // the questions that are left
+		missing string // the questions of the next query
 	}{
 		"in one message":  {[][]string{{piperPTR, "+", piperSRV, piperTXT, piperA}}, versioned, ""},
 		"addresses first": {[][]string{{piperA, piperTXT, piperSRV, piperPTR}}, versioned, ""},
@@ -114,14 +114,15 @@ func TestBrowsing(t *testing.T) {
 	}
 }
 
-// TestBrowsingReadsBrokenNSEC: the NSEC of python-zeroconf 0.47 cannot be read, wherever it is among the others.
+// TestBrowsingReadsBrokenNSEC checks that the invalid NSEC record of python-zeroconf 0.47 does not prevent the other
+// records of a message from being read, wherever it is among them.
 func TestBrowsingReadsBrokenNSEC(t *testing.T) {
 	others := []string{piperSRV, piperTXT, piperA}
 	for at := range len(others) + 1 {
 		lines := append([]string{piperPTR, "+"}, slices.Insert(slices.Clone(others), at, "pi.local. 120 IN NSEC pi.local. A")...)
 		b, err := says(t, lines...).Pack()
 		must.Succeed(t, err)
-		// Its bit map is one byte, with a length of none.
+		// The bit map of the NSEC record is one byte; its length is set to zero.
 		bits := bytes.Index(b, []byte("\x02pi\x05local\x00\x00\x01\x40"))
 		b[bits+len("\x02pi\x05local\x00\x00")] = 0
 		if new(dns.Msg).Unpack(b) == nil {
@@ -132,7 +133,7 @@ func TestBrowsingReadsBrokenNSEC(t *testing.T) {
 		if got := h.complete(); len(got) != 1 || got[0].TXT["version"] != "1" || !slices.Equal(got[0].Addrs, addrs("10.0.0.1")) {
 			t.Errorf("with the NSEC at %d: found %+v", at, got)
 		}
-		// Cut anywhere, nothing worse happens than that it is not found.
+		// A message that is cut off must not cause a panic.
 		for n := range b {
 			if msg := parse(b[:n]); msg != nil {
 				(&browsing{Search: Search{Type: Wyoming}}).receive(msg, netip.Addr{}, "eth0")
@@ -141,7 +142,7 @@ func TestBrowsingReadsBrokenNSEC(t *testing.T) {
 	}
 }
 
-// TestBrowsingIsBounded sends the records of a machine that invents names.
+// TestBrowsingIsBounded checks the limits of a search with the records of a machine that invents names.
 func TestBrowsingIsBounded(t *testing.T) {
 	h := &browsing{Search: Search{Type: Wyoming}}
 	for i := range 1000 {
@@ -151,7 +152,7 @@ func TestBrowsingIsBounded(t *testing.T) {
 			msg.Answer = append(msg.Answer, addressRecords("h"+name+".local.", []netip.Addr{netip.AddrFrom4([4]byte{10, 1, 1, byte(j)})})...)
 		}
 		h.receive(msg, netip.Addr{}, "eth0")
-		// A host that changes with each answer.
+		// The host of this instance changes with each response.
 		h.receive(says(t, "0000._wyoming._tcp.local. 9 IN SRV 0 0 1 other"+name+".local."), netip.Addr{}, "eth0")
 	}
 	found := h.complete()
@@ -178,13 +179,13 @@ func TestExcept(t *testing.T) {
 	}
 }
 
-// FuzzUnescape packs any name into a packet, and reads it as a search does.
+// FuzzUnescape checks that any instance name in a packet is read unchanged.
 func FuzzUnescape(f *testing.F) {
 	for _, s := range []string{"perch-c0ffee", "Küche (oben)", `a\b.c`, "a\x00\n\"", `\`, `\9`, `\999`, `\03`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		_ = unescape(text) // whatever a library hands on
+		_ = unescape(text) // must not panic
 		if len(text) > 63 || text == "" {
 			return
 		}
@@ -200,7 +201,7 @@ func FuzzUnescape(f *testing.F) {
 	})
 }
 
-// FuzzHunt reads any two packets as answers to a search.
+// FuzzHunt checks that a search handles any two packets as responses.
 func FuzzHunt(f *testing.F) {
 	for _, lines := range [][]string{{piperPTR, "+", piperSRV, piperTXT, piperA}, {piperPTR}, {piperSRV, "pi.local. 9 IN AAAA fe80::1"}} {
 		b, err := says(f, lines...).Pack()

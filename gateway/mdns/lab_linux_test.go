@@ -17,16 +17,16 @@ import (
 	"perch/must"
 )
 
-// The network tests run in two namespaces joined by a cable: "server", with the appliance, and "client", with the programs
-// that look for it. A namespace belongs to a thread, so this test binary runs itself again inside one; the environment
-// variable names the part.
+// asVariable is the environment variable that tells this test binary which program it is inside a network namespace (see
+// runAs). The network tests use two namespaces that a virtual cable connects: "server", with the appliance, and "client",
+// with the programs that look for it. Only a thread can enter a namespace, so the test binary starts itself again in one.
 const asVariable = "PERCH_MDNS_TEST_AS"
 
 const (
 	serverAddr = "10.77.0.1"
 	clientAddr = "10.77.0.2"
 	serverV6   = "fd00:77::1"
-	python     = "/usr/bin/python3" // Debian's, which has python3-zeroconf; the one on PATH may not
+	python     = "/usr/bin/python3" // Debian's python3, which has python3-zeroconf; another one on PATH may not have it
 	patience   = 40 * time.Second
 )
 
@@ -44,8 +44,8 @@ type lab struct {
 
 var labs atomic.Int32 // numbers the namespaces of parallel tests
 
-// newLab makes the two namespaces, or skips the test where that is not permitted. Interfaces have no IPv6 addresses but
-// those a test adds.
+// newLab makes the two namespaces, or skips the test if that is not permitted. The interfaces have only the IPv6 addresses
+// that a test adds.
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	t.Parallel()
@@ -56,7 +56,7 @@ func newLab(t *testing.T) *lab {
 			t.Skipf("needs network namespaces, and iproute2 to make them: %v: %s", err, bytes.TrimSpace(out))
 		}
 		t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", ns).Run() })
-		// Entering one remounts /sys, which needs more rights than making it, and a / that is a mount.
+		// To enter a namespace, ip remounts /sys. That needs more rights than to make one, and a / that is a mount point.
 		if out, err := exec.Command("ip", "-n", ns, "link", "show", "lo").CombinedOutput(); err != nil {
 			t.Skipf("needs network namespaces that can be entered: %v: %s", err, bytes.TrimSpace(out))
 		}
@@ -71,7 +71,7 @@ func newLab(t *testing.T) *lab {
 	return l
 }
 
-// ip runs iproute2, inside a namespace where ns is not empty.
+// ip runs the command ip of iproute2, in the namespace ns unless ns is empty.
 func (l *lab) ip(ns, args string) {
 	l.t.Helper()
 	words := strings.Fields(args)
@@ -83,7 +83,7 @@ func (l *lab) ip(ns, args string) {
 	}
 }
 
-// process is a program in a namespace that writes one JSON object to a line.
+// process is a program in a namespace that writes lines, each with a JSON object.
 type process struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -136,7 +136,7 @@ func (p *process) await(key, value string) map[string]any {
 	}
 }
 
-// stop ends the process as systemd does and returns its exit code.
+// stop ends the process with SIGTERM, as systemd does, and returns its exit code.
 func (p *process) stop() int {
 	p.t.Helper()
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)

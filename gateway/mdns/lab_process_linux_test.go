@@ -19,7 +19,7 @@ import (
 	"perch/waittest"
 )
 
-// runAs is what the test binary does inside a namespace; its return value is the exit code.
+// runAs runs the program of the given name inside a namespace, and returns the exit code of the test binary.
 func runAs(as string) int {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
@@ -56,7 +56,8 @@ func runAs(as string) int {
 	return 2
 }
 
-// findWyoming looks as an appliance does for a recognizer; its argument is an instance to pass over.
+// findWyoming searches for Wyoming servers as an appliance does. The argument of the process, if there is one, is an
+// instance to skip.
 func findWyoming(ctx context.Context, within time.Duration) int {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -85,7 +86,7 @@ func findWyoming(ctx context.Context, within time.Duration) int {
 	return say(err)
 }
 
-// askOverIPv6 sends legacy queries for AAAA and prints the addresses of the first answer.
+// askOverIPv6 sends legacy queries for AAAA records over IPv6 and prints the addresses of the first response.
 func askOverIPv6(ctx context.Context, host string) error {
 	links, err := machineLinks(nil)
 	if err != nil {
@@ -125,17 +126,17 @@ func say(err error) int {
 	return 1
 }
 
-// newImpatient is an announcer that looks at its surroundings more often than in real life.
+// newImpatient returns an announcer that polls and retries more often than that of an appliance.
 func newImpatient(log *slog.Logger) *Announcer {
 	a := New(Options{Name: "perch", ID: "c0ffee", Version: "1.2.3", Port: 8003, Wyoming: 10300, Log: log})
 	a.poll, a.retry = 150*time.Millisecond, time.Second
 	return a
 }
 
-// runAppliance announces until it is to end; the log goes to stdout for the test to read.
+// runAppliance announces until ctx ends, and writes the log to stdout for the test.
 func runAppliance(ctx context.Context) int {
 	a := newImpatient(slog.New(slog.NewJSONHandler(os.Stdout, nil)))
-	if len(os.Args) > 1 { // a file, while which exists there are more services
+	if len(os.Args) > 1 { // the argument is a file; while the file exists, two more services are announced
 		a.opts.Offers = func() []Offer {
 			if _, err := os.Stat(os.Args[1]); err != nil {
 				return nil
@@ -146,7 +147,8 @@ func runAppliance(ctx context.Context) int {
 	return say(a.Run(ctx))
 }
 
-// lookForLeaks changes the machine's address six times under an announcer and counts what it left behind.
+// lookForLeaks changes the machine's address six times while an announcer runs, and returns an error if files or
+// goroutines remain after the announcer has ended.
 func lookForLeaks(ctx context.Context) error {
 	lines := make(chan string, 100)
 	a := newImpatient(slog.New(slog.NewTextHandler(lineWriter(lines), nil)))
@@ -181,12 +183,12 @@ func lookForLeaks(ctx context.Context) error {
 	return nil
 }
 
-// held is what a process holds.
+// held holds the numbers of open files and goroutines of the process.
 type held struct{ files, goroutines int }
 
-// count counts what is held before anything is done that might leave some.
+// count returns the present numbers, after the runtime's network poller has been started.
 func count() (held, error) {
-	warm, err := net.ListenUDP("udp4", nil) // the first socket brings the runtime's poller, which stays
+	warm, err := net.ListenUDP("udp4", nil) // the first socket starts the runtime's poller, whose file stays open
 	if err != nil {
 		return held{}, err
 	}
@@ -194,8 +196,8 @@ func count() (held, error) {
 	return held{openFiles(), runtime.NumGoroutine()}, nil
 }
 
-// left is an error where more is held than was, 10 s after all has ended: a last goroutine may
-// be that of a library, and hold a file until then.
+// left returns an error if more files or goroutines than h remain 10 s after the end. A goroutine of zeroconf may run,
+// and keep a file open, for some seconds after the end.
 func (h held) left() error {
 	if !waittest.Until(10*time.Second, func() bool { return openFiles() <= h.files }) {
 		return fmt.Errorf("%d files are open at the end, %d before the start", openFiles(), h.files)

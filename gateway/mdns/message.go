@@ -13,7 +13,7 @@ const (
 	// hostTTL is the TTL in seconds of records with a host name or address (RFC 6762 section 10).
 	hostTTL = 120
 	// legacyTTL is the maximum TTL in seconds of records for a legacy querier: a program that asks like an ordinary DNS
-	// client, and hears of no later changes (RFC 6762 section 6.7).
+	// client, and does not receive later changes (RFC 6762 section 6.7).
 	legacyTTL = 10
 	// topBit is the most significant bit of a class. In a record it is the flush bit, which removes older records from
 	// caches (RFC 6762 section 10.2). In a question it requests a unicast response (section 5.4).

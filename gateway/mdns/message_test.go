@@ -10,7 +10,8 @@ import (
 	"perch/must"
 )
 
-// brokenNSEC is what python-zeroconf 0.47 sent for perch.local: an A record, and an NSEC of 8 bytes with a length of 10.
+// brokenNSEC returns a response of python-zeroconf 0.47 for perch.local: an A record, and an NSEC record of 8 bytes whose
+// length says 10.
 func brokenNSEC(t testing.TB) []byte {
 	b, err := hex.DecodeString("123484000001000100000001057065726368056c6f63616c0000010001" +
 		"c00c000100010000007800040a4d0001" + "c00c002f000100001194000ac00c0000000400000008")
@@ -39,7 +40,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// packed sends a message through its wire form.
+// packed packs a message and unpacks it again.
 func packed(t *testing.T, msg *dns.Msg) *dns.Msg {
 	t.Helper()
 	b, err := msg.Pack()

@@ -15,7 +15,7 @@ import (
 	"perch/must"
 )
 
-// askLegacy sends one legacy query from the client and returns the checked reply's answers.
+// askLegacy sends a legacy query from the client, checks the response and returns its answers.
 func (l *lab) askLegacy(host string, qtype uint16) []dns.RR {
 	l.t.Helper()
 	out := l.output(l.client, python, "testdata/ask.py", clientAddr, host, strconv.Itoa(int(qtype)))
@@ -63,8 +63,8 @@ func TestPythonBrowsesResolvesAndHearsGoodbye(t *testing.T) {
 	browser.await("event", "removed")
 }
 
-// TestFurtherServicesComeAndGo: a service beside the first is announced under the same name, follows the address, and is
-// withdrawn at the end.
+// TestFurtherServicesComeAndGo checks that the Wyoming service is announced under the same instance name as the first
+// service, that its address is updated when the machine's address changes, and that it is withdrawn at the end.
 func TestFurtherServicesComeAndGo(t *testing.T) {
 	l := newLab(t)
 	browser := l.python(l.client, "browse.py", clientAddr, Wyoming)
@@ -89,7 +89,8 @@ func TestFurtherServicesComeAndGo(t *testing.T) {
 	browser.await("event", "removed")
 }
 
-// TestOffersComeAndGo while the appliance is announced, which is not announced anew.
+// TestOffersComeAndGo checks that services of Options.Offers are announced and withdrawn while the other announcements
+// remain unchanged.
 func TestOffersComeAndGo(t *testing.T) {
 	l := newLab(t)
 	offers := filepath.Join(t.TempDir(), "offers")
@@ -123,7 +124,7 @@ func TestOffersComeAndGo(t *testing.T) {
 	}
 }
 
-// TestSearchFindsWyomingServers has an appliance look for Wyoming servers: its own is passed over, which answers first.
+// TestSearchFindsWyomingServers checks that an appliance finds Wyoming servers but not its own, which responds first.
 func TestSearchFindsWyomingServers(t *testing.T) {
 	l := newLab(t)
 	l.self(l.server, "appliance").await("msg", "mdns announced")
@@ -152,7 +153,7 @@ func TestSearchFindsWyomingServers(t *testing.T) {
 	}
 }
 
-// TestSearchFindsLateServer: a server that starts after the search answers a later question.
+// TestSearchFindsLateServer checks that a search finds a server that starts after the search.
 func TestSearchFindsLateServer(t *testing.T) {
 	l := newLab(t)
 	l.ip(l.client, "link set eth0 down")
@@ -189,7 +190,7 @@ func TestLegacyQueryIPv6(t *testing.T) {
 	}
 }
 
-// TestLinkWithoutIPv4 is a cable between two machines that nobody gives IPv4 addresses: the name is answered over IPv6.
+// TestLinkWithoutIPv4 checks that the host name is resolved over IPv6 on a link without IPv4 addresses.
 func TestLinkWithoutIPv4(t *testing.T) {
 	l := newLab(t)
 	for ns, address := range map[string]string{l.server: "fe80::77", l.client: "fe80::78"} {

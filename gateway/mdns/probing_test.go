@@ -17,7 +17,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// wire is a network without a network: what one sends, all others receive.
+// wire is a simulated link. Each message that a socket sends is received by all other sockets.
 type wire struct {
 	mu      sync.Mutex
 	sockets []*socket
@@ -55,12 +55,12 @@ func (w *wire) machine(t *testing.T, ip string) *machine {
 	t.Helper()
 	m := &machine{}
 	m.Announcer = New(Options{Name: "perch", ID: "c0ffee", Version: "1.2.3", Port: 8003, Log: slog.New(slog.NewTextHandler(&m.log, nil))})
-	m.poll = 1000 * time.Hour // the machine's real interfaces are none of this test
+	m.poll = 1000 * time.Hour // the test does not use the real interfaces of the machine
 	m.socket = w.socket(ip)
 	return m
 }
 
-// claim has the machine look for its name.
+// claim probes for the machine's name until the machine has one, and returns the name.
 func (m *machine) claim(t *testing.T) string {
 	t.Helper()
 	if by, err := m.Announcer.claim(t.Context(), m.socket); err != nil || by != ByPerch {
@@ -69,24 +69,24 @@ func (m *machine) claim(t *testing.T) string {
 	return hostName("perch", m.suffix)
 }
 
-// now is the status where a program answers for the machine's name.
+// now returns the status of the announcer if the program by responds for the machine's name.
 func (m *machine) now(by string) Status {
 	m.set(by, nil)
 	return m.Status()
 }
 
-// hold answers for the machine's name until ctx ends or the name is lost.
+// hold announces the machine's name and responds for it until ctx ends or another machine uses the name.
 func (m *machine) hold(ctx context.Context) error {
 	m.announce(hostName("perch", m.suffix) + ".")
 	return m.Announcer.answerHost(ctx, m.socket, ByPerch, func() error { return nil })
 }
 
-// announce says what zeroconf does beside a service.
+// announce sends the address records that zeroconf sends with the announcement of a service.
 func (m *machine) announce(name string) {
 	m.socket.multicast(func(l link) *dns.Msg { return response(hostTTL, addressRecords(name, l.addrs)...) })
 }
 
-// holding is hold beside the test, which waits for its end.
+// holding runs hold in a goroutine until the test ends. The channel receives the result.
 func (m *machine) holding(t *testing.T) (lost <-chan error) {
 	ended := make(chan error, 1)
 	ctx, stop := context.WithCancel(t.Context())
@@ -95,8 +95,8 @@ func (m *machine) holding(t *testing.T) (lost <-chan error) {
 	return ended
 }
 
-// TestProbesBeforeClaiming: three questions for the name with the proposed records, a quarter of a second apart,
-// and nothing that claims before (RFC 6762 section 8.1).
+// TestProbesBeforeClaiming checks that three queries for the name, with the proposed records, are sent a quarter of a
+// second apart, and that nothing is announced before (RFC 6762 section 8.1).
 func TestProbesBeforeClaiming(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -119,7 +119,7 @@ func TestProbesBeforeClaiming(t *testing.T) {
 	})
 }
 
-// TestTakenNameGetsSuffix has three machines claim the same name, one after another.
+// TestTakenNameGetsSuffix checks the names of three machines that want the same name, one after another.
 func TestTakenNameGetsSuffix(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -148,7 +148,7 @@ func TestTakenNameGetsSuffix(t *testing.T) {
 	})
 }
 
-// TestSimultaneousProbes has two machines start together, as after a power cut.
+// TestSimultaneousProbes checks that two machines that start at the same time, as after a power cut, get different names.
 func TestSimultaneousProbes(t *testing.T) {
 	for range 10 {
 		synctest.Test(t, func(t *testing.T) {
@@ -176,8 +176,8 @@ func TestSimultaneousProbes(t *testing.T) {
 	}
 }
 
-// TestConflictAfterClaim: a machine that has not asked takes the name (RFC 6762 section 9). The one that had it asks
-// again, and gives it up where the other answers.
+// TestConflictAfterClaim checks what happens if another machine announces the name without probing (RFC 6762 section 9):
+// the first machine probes again, and takes another name if the other machine responds.
 func TestConflictAfterClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
@@ -202,7 +202,8 @@ func TestConflictAfterClaim(t *testing.T) {
 	})
 }
 
-// TestConflictThatEnds: a machine that claimed the name and does not answer when asked takes nothing away.
+// TestConflictThatEnds checks that a machine keeps its name if another machine has announced the name, but does not
+// respond to probes.
 func TestConflictThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}

@@ -153,9 +153,9 @@ func (a announcements) close() {
 	}
 }
 
-// answerHost responds to queries for the host name unless the system's responder does that, and calls updateServices from
-// time to time. It returns nil when the links have changed or the system's responder no longer runs, and errTaken when
-// another machine uses the host name.
+// answerHost responds to queries for the host name unless the system's responder does that, and calls updateServices
+// after each poll interval. It returns nil when the links have changed or the system's responder no longer responds for
+// the name, errTaken when another machine uses the name, and otherwise an error of ctx, s or updateServices.
 func (a *Announcer) answerHost(ctx context.Context, s *socket, by string, updateServices func() error) error {
 	name := hostName(a.opts.Name, a.suffix) + "."
 	receive := func(p packet) error {
@@ -268,8 +268,9 @@ func (s *socket) ask(ctx context.Context, name string) (found finding, err error
 	return finding{occupied, found.by}, nil
 }
 
-// judge returns what a packet says about a name. A record with an address of this machine is not a conflict: the packet comes
-// from the system's responder, from another interface of this machine, or from a repeater in the router.
+// judge returns what a packet says about a name. own holds the addresses of this machine. A record with one of them is not
+// a conflict: the packet comes from the system's responder, from another interface of this machine, or from a repeater in
+// the router.
 func judge(p packet, name string, own []netip.Addr) (found finding) {
 	if p.msg.Response {
 		for _, rr := range slices.Concat(p.msg.Answer, p.msg.Extra) {

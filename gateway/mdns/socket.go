@@ -177,8 +177,8 @@ func (s *socket) multicast(build func(link) *dns.Msg) {
 // found or announced by name.
 var ErrNoMulticast = errors.New("no network interface carries multicast")
 
-// link is a network interface and the addresses that are announced on it. The addresses of other networks are not announced
-// on it, because they cannot be reached there.
+// link is a network interface and the addresses that are announced on it. The addresses of other interfaces are not
+// announced on it, because they cannot be reached there.
 type link struct {
 	net.Interface
 	addrs []netip.Addr // IPv4 first; link-local IPv6 addresses only if there are no routable IPv6 addresses

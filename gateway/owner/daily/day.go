@@ -1,5 +1,5 @@
-// Package daily keeps sums of each robot's days: utterances heard, waiting times, battery, moods and perception events.
-// The owner's page draws them.
+// Package daily keeps sums of each robot's days: utterances heard, waiting times, battery, Wi-Fi signal, moods and
+// perception events. The owner's page draws them.
 package daily
 
 import (
@@ -13,7 +13,7 @@ import (
 	"perch/plain"
 )
 
-// Day holds the sums of one robot for one date in the household's time zone. Hours are local: the hour repeated when
+// Day holds the sums of one robot for one date in the configured time zone. Hours are local: the hour repeated when
 // daylight saving time ends has one sum, and the skipped hour has none.
 type Day struct {
 	Robot   device.ID        `json:"robot"`
@@ -62,8 +62,8 @@ func (d *Day) add(e event.Event, hour int) bool {
 	return true
 }
 
-// addTurn adds the durations of a turn's stages, and reports whether it did. It ignores turns without a first token, such
-// as announcements, because nobody waited for them.
+// addTurn adds the durations of a turn's stages, and reports whether d has changed. It ignores turns without a first
+// token, such as announcements, because nobody waited for them.
 func (d *Day) addTurn(e event.TurnEnded) bool {
 	if _, answered := e.Stages[event.StageFirstToken]; !answered {
 		return false

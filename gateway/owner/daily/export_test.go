@@ -10,7 +10,7 @@ func (s *Sums) Add(e event.Envelope) { s.add(e) }
 
 func (s *Sums) Store() { s.store() }
 
-// AdjustClock sets the wall clock forward, or back.
+// AdjustClock sets the wall clock of s forward, or back if by is negative.
 func (s *Sums) AdjustClock(by time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

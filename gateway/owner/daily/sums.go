@@ -46,15 +46,15 @@ type Sums struct {
 	open   map[string]Day  // days that may still change, by key
 	dirty  map[string]bool // keys of open days that are not stored
 	moods  map[device.ID]mood
-	stored moment // when store last ran, or NewSums
+	stored moment // when store last ran; before that, the time of NewSums
 	pruned string // date of the latest deletion of old days
 }
 
 // moment is a time by the wall clock and by the monotonic clock. The wall clock may jump: a Raspberry Pi has no
 // battery-backed clock and gets the time from the network minutes after its start.
 type moment struct {
-	wall    time.Time     // in the household's time zone
-	running time.Duration // since NewSums, monotonic
+	wall    time.Time     // in the configured time zone
+	running time.Duration // monotonic time since NewSums
 }
 
 // date returns the date by the wall clock.
@@ -213,7 +213,7 @@ func (s *Sums) isKept(d Day, now moment) bool {
 
 // Week is the response with the sums of the latest days.
 type Week struct {
-	Today string `json:"today"` // today in the household's time zone
+	Today string `json:"today"` // today in the configured time zone
 	Days  []Day  `json:"days"`  // sorted by date, then robot; days without sums are missing
 }
 

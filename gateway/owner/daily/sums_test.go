@@ -32,8 +32,8 @@ const (
 	year = 365 * 24 * time.Hour
 )
 
-// home is an appliance's sums, its bus and its database. In a bubble of synctest the clock begins at midnight UTC of
-// 1 January 2000, a Saturday.
+// home holds the sums, the bus and the database of an appliance. In a bubble of synctest the clock begins at midnight UTC
+// of 1 January 2000, a Saturday.
 type home struct {
 	t     *testing.T
 	path  string
@@ -67,7 +67,7 @@ func (h *home) start() {
 	h.runs.Go(func() { sums.Run(ctx, events) })
 }
 
-// stop stops as perch does.
+// stop ends Run and closes the database, as perch does when it stops.
 func (h *home) stop() {
 	h.bus.Close()
 	h.runs.Wait()
@@ -75,7 +75,7 @@ func (h *home) stop() {
 	_ = h.db.Close()
 }
 
-// crash loses what is not on the disk.
+// crash continues with a copy of the database file, so that everything that is not on the disk is lost.
 func (h *home) crash() {
 	path := h.path
 	h.path = filepath.Join(h.t.TempDir(), "copy.db")
@@ -93,7 +93,7 @@ func (h *home) happens(robot device.ID, events ...event.Event) {
 	synctest.Wait()
 }
 
-// day is the sums of a robot on a date.
+// day returns the sums of a robot on a date.
 func (h *home) day(robot device.ID, date string) daily.Day {
 	for _, d := range h.sums.Week(robot).Days {
 		if d.Robot != robot {
@@ -171,7 +171,7 @@ func TestAWeekIsKept(t *testing.T) {
 			time.Sleep(24 * time.Hour)
 		}
 		want := []string{"2000-01-25", "2000-01-26", "2000-01-27", "2000-01-28", "2000-01-29", "2000-01-30"}
-		if got := h.dates(); !slices.Equal(got, want) { // nothing was said today, the 31st
+		if got := h.dates(); !slices.Equal(got, want) { // today, the 31st, has no sums
 			t.Errorf("kept %v, want %v", got, want)
 		}
 		time.Sleep(2 * time.Hour)
@@ -185,7 +185,7 @@ func TestAWeekIsKept(t *testing.T) {
 	})
 }
 
-// TestSummerTime: one day has 25 hours, another 23.
+// TestSummerTime checks the days on which daylight saving time begins and ends, which have 23 and 25 hours.
 func TestSummerTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, "Europe/Berlin")
@@ -214,7 +214,7 @@ func TestSummerTime(t *testing.T) {
 	})
 }
 
-// TestRestart: a stop loses nothing, a power cut at most an hour.
+// TestRestart checks that a stop loses nothing, and a power cut at most the last hour.
 func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, "UTC")
@@ -235,7 +235,7 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// TestWrites: an idle appliance writes nothing, and a busy one once an hour.
+// TestWrites checks that an idle appliance writes nothing, and a busy one once an hour.
 func TestWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, "UTC")
@@ -260,7 +260,7 @@ func TestWrites(t *testing.T) {
 	})
 }
 
-// TestClockIsSet: nothing is deleted by a clock that is wrong for less than an hour, and no mood lasts for years.
+// TestClockIsSet checks that a clock that is wrong for less than an hour deletes no sums and adds no years to a mood.
 func TestClockIsSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, "UTC")
@@ -322,7 +322,7 @@ func TestForgottenRobot(t *testing.T) {
 				t.Errorf("%s is left", key)
 			}
 		}
-		delete(h.known, robotB) // forgotten while nobody listened
+		delete(h.known, robotB) // as if the robot had been forgotten while Run did not run
 		if got := h.dates(); len(got) != 0 {
 			t.Errorf("shown of a forgotten robot: %v", got)
 		}
@@ -334,7 +334,7 @@ func TestForgottenRobot(t *testing.T) {
 	})
 }
 
-// TestSize: a hundred robots that do all they can for eight days.
+// TestSize checks the size of the sums of a hundred robots with as many different events as possible, over eight days.
 func TestSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, "UTC")

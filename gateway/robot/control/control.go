@@ -33,9 +33,9 @@ type Credentials struct{ ClientID, Username, Password string }
 
 // Errors of a connection.
 var (
-	// ErrProtocol is wrapped if a packet is invalid, or of a kind that the firmware does not send.
+	// ErrProtocol is wrapped by the error for a packet that is invalid, or that the firmware does not send.
 	ErrProtocol = errors.New("this is not the MQTT of a robot")
-	// ErrRefused is wrapped if the admit function of Accept has returned an error.
+	// ErrRefused is wrapped by the error of Accept if admit has returned an error.
 	ErrRefused = errors.New("the robot's MQTT login is refused")
 )
 
@@ -94,8 +94,9 @@ func (c *Conn) open(admit func(Credentials) (topic string, err error)) error {
 	return nil
 }
 
-// Receive waits for a message from the robot. It returns io.EOF after DISCONNECT, and an error that wraps
-// os.ErrDeadlineExceeded if no packet arrives for one and a half times the keepalive, or for ten minutes.
+// Receive waits for a message from the robot, and responds to its PINGREQ packets. It returns io.EOF after DISCONNECT,
+// and an error that wraps os.ErrDeadlineExceeded if no packet arrives for one and a half times the keepalive, or for ten
+// minutes.
 func (c *Conn) Receive() ([]byte, error) {
 	for {
 		if err := c.conn.SetReadDeadline(time.Now().Add(c.maxSilence)); err != nil {

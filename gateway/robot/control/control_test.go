@@ -19,7 +19,7 @@ import (
 
 const topic = "device-server"
 
-// bytesOf returns a packet as it is sent.
+// bytesOf returns the encoded packet.
 func bytesOf(t testing.TB, p packets.ControlPacket) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -27,7 +27,7 @@ func bytesOf(t testing.TB, p packets.ControlPacket) []byte {
 	return b.Bytes()
 }
 
-// connect is the CONNECT of the firmware.
+// connect returns a CONNECT like that of the firmware.
 func connect(keepAlive uint16) *packets.ConnectPacket {
 	p := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
 	p.ProtocolName, p.ProtocolVersion, p.CleanSession, p.Keepalive = "MQTT", 4, true, keepAlive
@@ -43,7 +43,7 @@ func publish(to string, text string) *packets.PublishPacket {
 
 func admitAll(Credentials) (string, error) { return topic, nil }
 
-// accepted returns both ends of a connection after its CONNECT.
+// accepted returns both ends of a connection whose CONNECT was accepted.
 func accepted(t *testing.T, keepAlive uint16) (*Conn, net.Conn) {
 	t.Helper()
 	ours, robot := net.Pipe()
@@ -88,7 +88,7 @@ func TestMessagesBothWays(t *testing.T) {
 	}
 }
 
-// TestWhatRobotsDoNotSend ends the connection.
+// TestWhatRobotsDoNotSend checks that packets that robots do not send make Receive return ErrProtocol.
 func TestWhatRobotsDoNotSend(t *testing.T) {
 	quality := publish(topic, "x")
 	quality.Qos = 1
@@ -111,8 +111,7 @@ func TestWhatRobotsDoNotSend(t *testing.T) {
 	}
 }
 
-// TestConnectIsRefused with the code that says why; and what is no CONNECT has
-// no answer.
+// TestConnectIsRefused checks the return codes of refused CONNECT packets, and that anything else gets no response.
 func TestConnectIsRefused(t *testing.T) {
 	old := connect(0)
 	old.ProtocolVersion = 5
@@ -141,8 +140,7 @@ func TestConnectIsRefused(t *testing.T) {
 	}
 }
 
-// TestSilence: a robot that sends nothing for one and a half times its keepalive
-// is gone.
+// TestSilence checks that Receive fails after one and a half times the keepalive without a packet.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, robot := accepted(t, 60)
@@ -154,7 +152,7 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestMosquittoPub: a client that we did not write.
+// TestMosquittoPub checks that an independent client, mosquitto_pub, can publish a message.
 func TestMosquittoPub(t *testing.T) {
 	if _, err := exec.LookPath("mosquitto_pub"); err != nil {
 		t.Skip("mosquitto_pub is not installed")
@@ -184,7 +182,7 @@ func TestMosquittoPub(t *testing.T) {
 	}
 }
 
-// fed is a connection from which a robot's bytes are read.
+// fed is a net.Conn whose Read reads from another reader.
 type fed struct {
 	net.Conn
 	from io.Reader
