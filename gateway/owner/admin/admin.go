@@ -73,7 +73,7 @@ type talk interface {
 	// Record calls out with each line of the transcript of the robot's open session, or, without an open session, of the
 	// next session. It returns when the session or ctx ends, or when out returns an error.
 	Record(ctx context.Context, id device.ID, out func(line string) error) error
-	// Lost returns how many robots were disconnected because they did not read.
+	// Lost returns how many robots were disconnected because they did not read what was sent to them.
 	Lost() int
 }
 
@@ -109,14 +109,14 @@ type Options struct {
 	Turns    func(n int) any           // returns the latest n turns
 	Week     func(robot device.ID) any // returns the daily sums of the latest days, of one robot or of all if robot is ""
 	Parts    func() []Part
-	Unheard  func() []string // returns the languages of the household that no recognizer supports
+	Unheard  func() []string // returns the languages that the configuration expects people to speak and no recognizer supports
 	Counters func() []Counter
 	Gauges   []Gauge
 	Settings settings                                 // the configuration; may be nil
 	Logs     logs                                     // may be nil
 	Doctor   func(context.Context) ([]Finding, error) // checks the whole appliance; may be nil
 	Restart  func()                                   // restarts the appliance; may be nil
-	Zone     *time.Location                           // the household's time zone
+	Zone     *time.Location                           // the configured time zone
 	Version  string                                   // version of Perch
 	ID       string                                   // ID of the appliance
 	Started  time.Time
@@ -172,10 +172,10 @@ type Status struct {
 	Robots  int       `json:"robots"`        // number of registered robots
 	Open    int       `json:"open"`          // number of robots with an open channel
 	Reached int       `json:"connected"`     // number of robots that can be reached by a channel or by MQTT
-	Lost    int       `json:"lost"`          // number of robots that were disconnected because they did not read
+	Lost    int       `json:"lost"`          // number of robots that were disconnected because they did not read what was sent to them
 	Notices int       `json:"notifications"` // number of notifications that have not been delivered
 	Parts   []Part    `json:"parts"`
-	Unheard []string  `json:"unheard,omitempty"` // languages of the household that no recognizer supports
+	Unheard []string  `json:"unheard,omitempty"` // see Options.Unheard
 }
 
 // Device is a robot in a response.
@@ -377,7 +377,7 @@ func (a *API) forgetConversation(name string) error {
 	return a.o.ForgetConversation(name)
 }
 
-// notify stores a notification in JSON and returns its ID.
+// notify stores and delivers a notification in JSON, and returns its ID.
 func (a *API) notify(body []byte) (id string, err error) {
 	n, err := notice.Parse(body, a.o.Robots.Resolve)
 	if err == nil && n.Robot != "" {

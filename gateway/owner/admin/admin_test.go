@@ -40,7 +40,7 @@ func TestHealth(t *testing.T) {
 		if status != c.want || body != want {
 			t.Errorf("%s: health %d %s", c.name, status, body)
 		}
-		ready := get[struct{ Parts []admin.Part }](t, h, "/ready") // 200 whatever fails
+		ready := get[struct{ Parts []admin.Part }](t, h, "/ready") // the status is always 200
 		if !reflect.DeepEqual(ready.Parts, c.parts) {
 			t.Errorf("%s: ready %+v", c.name, ready.Parts)
 		}
@@ -111,15 +111,15 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// request is one to an appliance with a robot, and what becomes of it.
+// request is a request to an appliance with one robot, robotA, and its expected results.
 type request struct {
 	method, path, body string
 	status             int
-	answer             string // a part of it
-	asked              string // of the robot, which is @
+	answer             string // text that the response contains
+	asked              string // what the robot is asked to do (see talk.asked), with @ for its ID
 }
 
-// try sends it to an appliance of its own.
+// try sends the request to a new appliance and checks the results.
 func (c request) try(t *testing.T, prefix string) {
 	t.Helper()
 	h := newAppliance(t)
@@ -137,7 +137,7 @@ func (c request) try(t *testing.T, prefix string) {
 	}
 }
 
-// TestRoutes is every other address, right and wrong.
+// TestRoutes checks valid and invalid requests for routes that no other test covers.
 func TestRoutes(t *testing.T) {
 	long, huge := strings.Repeat("x", 4001), strings.Repeat(" ", 64<<10)+`{"text":"x"}`
 	for _, c := range []request{
@@ -186,7 +186,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestErrorsOfRobots: the text of an error without a code is hidden.
+// TestErrorsOfRobots checks that the text of an error is hidden if the error has no code.
 func TestErrorsOfRobots(t *testing.T) {
 	for _, c := range []struct {
 		err    error
@@ -225,7 +225,7 @@ func TestAdopt(t *testing.T) {
 		if a := h.visit(t, robotA, "one"); a.Token == "" {
 			t.Errorf("%s: it gets no token", name)
 		}
-		again := 200 // its owner may say so twice; a code is used up
+		again := 200 // adopting by ID works again; a code works once
 		if strings.Contains(body(a.Code), a.Code) {
 			again = 404
 		}
@@ -233,8 +233,8 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestAdoptClaimedRobot: a client that has planted a claim is not let in by the
-// robot's id, but by its code, or by a word that says what it does.
+// TestAdoptClaimedRobot checks that adopting a robot by its ID does not admit another client that claims its MAC
+// address, unless replace is set.
 func TestAdoptClaimedRobot(t *testing.T) {
 	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
@@ -252,8 +252,8 @@ func TestAdoptClaimedRobot(t *testing.T) {
 	}
 }
 
-// TestContestedCodeIsHidden is not shown: where two clients wait with one MAC,
-// the owner reads the code from the robot itself.
+// TestContestedCodeIsHidden checks that no code is shown if two clients use the same MAC address, so that the owner
+// has to read the code from the robot's screen.
 func TestContestedCodeIsHidden(t *testing.T) {
 	h := newAppliance(t)
 	a := h.visit(t, robotA, "one")
@@ -267,7 +267,7 @@ func TestContestedCodeIsHidden(t *testing.T) {
 	}
 }
 
-// TestForgetStrangers leaves the owner's robots.
+// TestForgetStrangers checks that only robots that were not adopted are deleted.
 func TestForgetStrangers(t *testing.T) {
 	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
@@ -278,7 +278,7 @@ func TestForgetStrangers(t *testing.T) {
 	}
 }
 
-// TestAdoptionCodeTriesAreBounded ends after ten tries, with a sentence that has the cure.
+// TestAdoptionCodeTriesAreBounded checks that codes are refused after ten tries, with a sentence that says what to do.
 func TestAdoptionCodeTriesAreBounded(t *testing.T) {
 	h := newAppliance(t)
 	a := h.visit(t, robotA, "one")

@@ -9,7 +9,7 @@ import (
 	"perch/ota/espimage/espimagetest"
 )
 
-// TestAssetFiles from an upload to its removal.
+// TestAssetFiles checks the routes of asset files, from an upload to its removal.
 func TestAssetFiles(t *testing.T) {
 	h, boot := stocked(t)
 	const point = "devices/a0b1c2d3e4f5/assets"

@@ -14,12 +14,12 @@ import (
 	"perch/must"
 )
 
-// backups makes and takes backups in these tests.
+// backups is a fake archives.
 type backups struct {
-	err    error // of making, or of taking
-	broken error // in the middle of one that is sent
-	open   int   // that were made and not closed
-	taken  []string
+	err    error    // returned by Backup and Restore
+	broken error    // returned by Write in the middle of a backup
+	open   int      // backups that were made and not closed
+	taken  []string // the restored backups
 }
 
 func (s *backups) Backup(context.Context) (admin.Backup, error) {
@@ -64,7 +64,7 @@ func TestBackup(t *testing.T) {
 	h.wants(t, http.MethodGet, "/api/v1/backup", "", 409, `"busy"`)
 }
 
-// TestBrokenBackupIsCutOff does not pass for a whole one.
+// TestBrokenBackupIsCutOff checks that a client does not take an incomplete backup for a complete one.
 func TestBrokenBackupIsCutOff(t *testing.T) {
 	s := &backups{broken: errors.New("the disk is gone")}
 	server := httptest.NewServer(newAppliance(t, func(o *admin.Options) { o.Archives = s }).engine)
@@ -79,7 +79,7 @@ func TestBrokenBackupIsCutOff(t *testing.T) {
 }
 
 func TestRestore(t *testing.T) {
-	large := strings.Repeat("x", 1<<20) // far beyond other bodies
+	large := strings.Repeat("x", 1<<20) // far above the limit of other bodies
 	for _, c := range []struct {
 		query, body string
 		err         error

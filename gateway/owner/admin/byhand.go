@@ -7,7 +7,7 @@ type byHand struct {
 	Name string `json:"name"`
 }
 
-// addByHand adds a robot, and returns what its owner enters in it.
+// addByHand adds a robot, and returns the data that the owner enters in the robot.
 func (a *API) addByHand(b byHand) (Token, error) {
 	robot, err := a.o.Robots.AddByHand(b.Name, a.o.RobotURL(), time.Now())
 	if err != nil {

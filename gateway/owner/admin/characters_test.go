@@ -5,7 +5,7 @@ import (
 	"perch/gateway/owner/admin"
 )
 
-// oneCharacter is an appliance with the household's alone.
+// oneCharacter is a fake characters with the default character only.
 type oneCharacter struct{}
 
 func (oneCharacter) List() []admin.Character { return []admin.Character{{ID: "default"}} }

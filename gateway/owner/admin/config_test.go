@@ -17,7 +17,7 @@ import (
 	"perch/must"
 )
 
-// settings note what is changed.
+// settings is a fake of the configuration that records the changes.
 type settings struct {
 	changes []map[string]any
 	err     error
@@ -38,8 +38,8 @@ func (s *settings) Change(values map[string]any) (any, error) {
 
 func (s *settings) Startable() error { return s.err }
 
-// TestConfigRoutes: a change is made and told once; a refusal is what the
-// settings say, with the faults beside it, and nothing is told.
+// TestConfigRoutes checks that a change is made and published once, and that a refused change is answered with the
+// error and the faults of the settings, and not published.
 func TestConfigRoutes(t *testing.T) {
 	s, restarts := &settings{}, 0
 	h := newAppliance(t, func(o *admin.Options) { o.Settings, o.Restart = s, func() { restarts++ } })
@@ -96,8 +96,8 @@ func TestConfigRoutes(t *testing.T) {
 	}
 }
 
-// TestDoctorRunsOnceAtATime, and not for ever; and what this appliance has not is
-// said so.
+// TestDoctorRunsOnceAtATime checks that the doctor runs once at a time and with a deadline, and that the routes of
+// parts that the appliance lacks respond with not_here.
 func TestDoctorRunsOnceAtATime(t *testing.T) {
 	begun, end := make(chan context.Context, 1), make(chan struct{})
 	h := newAppliance(t, func(o *admin.Options) {
@@ -126,7 +126,7 @@ func TestDoctorRunsOnceAtATime(t *testing.T) {
 	}
 }
 
-// logs have some lines, of which two were missed.
+// logs is a fake log and its only follower. Each line is preceded by as many missed lines as lines follow it.
 type logs struct {
 	least slog.Level
 	after string

@@ -12,7 +12,7 @@ import (
 	"perch/gateway/owner/admin"
 )
 
-// TestRequestsShareANetworkSearch tests that a second request gets the result of the search that is
+// TestRequestsShareANetworkSearch checks that a second request gets the result of the search that is
 // running.
 func TestRequestsShareANetworkSearch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -34,7 +34,7 @@ type Engine struct {
 	Note  string    `json:"note"`
 	Since time.Time `json:"since,omitzero"` // when OK changed last; zero if unknown
 	Try   string    `json:"try"`            // TryText or TrySound
-	// Sample is a text for trying the engine, in the language of the household.
+	// Sample is a text for trying the engine, in the configured default language.
 	Sample string `json:"sample,omitempty"`
 	Key    string `json:"key"`            // place in the configuration, such as "speech.recognizers.0"
 	Cost   string `json:"cost,omitempty"` // "free", "billed" or, if unknown, empty
@@ -213,8 +213,8 @@ func (a *API) speak(ctx context.Context, part, text string) ([]byte, error) {
 	return wav.Bytes(), err
 }
 
-// reply returns the reply of a brain to a text. It cuts the reply after limit.Said bytes, and returns what came in
-// time if the brain is too slow.
+// reply returns the reply of a brain to a text, cut after limit.Said bytes. If the brain takes longer than tryTimeout,
+// reply returns the sentences that have arrived in time.
 func (a *API) reply(ctx context.Context, part, text string) (string, error) {
 	var reply strings.Builder
 	err := a.o.Engines.Answer(ctx, part, text, func(sentence string) error {

@@ -16,12 +16,12 @@ import (
 	"perch/voice"
 )
 
-// engines are one of each kind, which do what the test says.
+// engines is a fake with a recognizer, a synthesizer and a brain.
 type engines struct {
-	heard   int // samples
+	heard   int // number of samples that the recognizer was given
 	err     error
-	forever bool // until it is given up
-	sound   int  // samples that are made
+	forever bool // the engines block until their context ends
+	sound   int  // number of samples that the synthesizer makes
 	say     []string
 }
 
@@ -72,7 +72,7 @@ const (
 	tryBrain       = "/api/v1/engines/try?part=brain+openai+2"
 )
 
-// recording is a WAV file.
+// recording returns a mono WAV file of silence.
 func recording(t testing.TB, rate, samples int) string {
 	t.Helper()
 	var wav bytes.Buffer
@@ -80,7 +80,7 @@ func recording(t testing.TB, rate, samples int) string {
 	return wav.String()
 }
 
-// TestTryEngines with what they take, and their answers are bounded.
+// TestTryEngines checks which inputs engines accept, and that their output is bounded.
 func TestTryEngines(t *testing.T) {
 	h := newAppliance(t)
 	if all := get[[]admin.Engine](t, h, "/api/v1/engines"); len(all) != 3 || all[2].Note != "<b>away</b>" || all[0].Try != "sound" {
@@ -133,8 +133,8 @@ func TestTryEngines(t *testing.T) {
 	}
 }
 
-// TestEngineFailures: its owner is told why, as its condition does; one that hangs is
-// given up, and has answered if it said something.
+// TestEngineFailures checks that the owner gets the error of an engine, and that an engine that blocks is stopped
+// after 30 seconds. A brain that has begun its reply by then has succeeded.
 func TestEngineFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newAppliance(t)
@@ -151,7 +151,7 @@ func TestEngineFailures(t *testing.T) {
 	})
 }
 
-// TestOneTryPerEngine of each engine.
+// TestOneTryPerEngine checks that each engine can be tried by one request at a time.
 func TestOneTryPerEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newAppliance(t)
@@ -169,7 +169,7 @@ func TestOneTryPerEngine(t *testing.T) {
 	})
 }
 
-// FuzzTry: no recording makes it panic, and none that is refused reaches the recognizer.
+// FuzzTry checks that no body causes a panic, and that no refused recording reaches the recognizer.
 func FuzzTry(f *testing.F) {
 	f.Add([]byte(recording(f, 16000, 100)))
 	f.Add([]byte(recording(f, 24000, 10)))

@@ -21,7 +21,8 @@ type shownState struct {
 	Shown agent.Shown `json:"state"`
 }
 
-// stream sends events until the client disconnects. If withStates is true, it also sends each state that changes.
+// stream sends events until the client disconnects or the bus is closed. If withStates is true, it also sends each
+// state that changes.
 func (a *API) stream(ctx context.Context, w http.ResponseWriter, lastID string, withStates bool) error {
 	defer a.readers.Add(-1)
 	if a.readers.Add(1) > limit.Readers {
@@ -42,7 +43,8 @@ type feed struct {
 }
 
 // feed returns a feed that starts with a snapshot of the board, which holds the states of all sessions. If lastID is
-// the ID of an event of this run of the appliance, the feed starts with the event that follows instead.
+// the ID of an event of this run of the appliance, the feed starts instead with the event that follows that one, after
+// all states if withStates is true.
 func (a *API) feed(lastID string, withStates bool) *feed {
 	f := &feed{api: a, states: a.o.Board.NewFollower(time.Now()), withStates: withStates}
 	seq, resumes := a.o.Bus.ParseID(lastID)
@@ -50,7 +52,7 @@ func (a *API) feed(lastID string, withStates bool) *feed {
 	if !resumes {
 		kind, seq, from = "snapshot", f.states.Seq(), f.states.Seq()
 	} else if withStates {
-		from = min(seq, f.states.Seq()) // the board may have yet to process events that the client has received
+		from = min(seq, f.states.Seq()) // the client may have received events that the board has not processed yet
 	}
 	f.sent, f.events = seq, a.o.Bus.ReadFrom(from+1)
 	if withStates || !resumes {

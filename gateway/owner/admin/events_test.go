@@ -17,7 +17,7 @@ import (
 	"perch/must"
 )
 
-// message is a server-sent event as a browser has it.
+// message is a server-sent event with decoded data.
 type message struct {
 	id, event string
 	data      struct {
@@ -37,7 +37,7 @@ type listener struct {
 	server *httptest.Server
 }
 
-// listen opens a stream, which ends with the test.
+// listen opens a stream of events, which ends with the test.
 func (h *appliance) listen(t testing.TB, lastID string) *listener {
 	t.Helper()
 	server := httptest.NewServer(h.engine)
@@ -118,8 +118,7 @@ func TestEventsResume(t *testing.T) {
 	}
 }
 
-// TestEventsOfAnotherRun: ids of another run, and what is none, mean a
-// snapshot.
+// TestEventsOfAnotherRun checks that a stream starts with a snapshot if the last ID is of another run or invalid.
 func TestEventsOfAnotherRun(t *testing.T) {
 	h := newAppliance(t)
 	h.publish(t, robotA, "s1", event.RobotOnline{Framing: 1})
@@ -134,7 +133,7 @@ func TestEventsOfAnotherRun(t *testing.T) {
 	}
 }
 
-// TestEventsMissed: a reader that was away for longer than is kept gets that event.
+// TestEventsMissed checks that a client gets the event missed if the bus no longer has the events after its last ID.
 func TestEventsMissed(t *testing.T) {
 	h := newAppliance(t)
 	for range 5000 {
@@ -150,8 +149,8 @@ func TestEventsMissed(t *testing.T) {
 	}
 }
 
-// TestEventsWithStates: a client that asks for states is told each as soon as it changes, by
-// an event or by itself, and all of them when it goes on after an interruption.
+// TestEventsWithStates checks that a client that requests states gets each state as soon as it changes, by an event
+// or by expiry, and all states when it resumes the stream.
 func TestEventsWithStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newAppliance(t)
@@ -194,13 +193,13 @@ func TestEventsWithStates(t *testing.T) {
 		h.publish(t, robotA, "s1", event.Heard{Text: "bye"})
 		want(6, "heard", "")
 		want(6, "states", "thinking")
-		// What the client does not read, the stream does not send: it loses that the robot speaks.
+		// The client does not read, so that the stream loses events, among them the one that the robot speaks.
 		for n := range 7000 {
 			if n == 2000 {
 				h.bus.Publish(robotA, "s1", event.SpeakingStarted{})
 			}
 			h.bus.Publish("", "", event.Changed{What: "timers"})
-			synctest.Wait() // the board loses nothing
+			synctest.Wait() // so that the board loses no event
 		}
 		var missed bool
 		var shown string
@@ -216,7 +215,7 @@ func TestEventsWithStates(t *testing.T) {
 	})
 }
 
-// TestEventsEndWithTheAppliance, and that is no failure.
+// TestEventsEndWithTheAppliance checks that a stream ends when the bus is closed, and that no error is logged.
 func TestEventsEndWithTheAppliance(t *testing.T) {
 	h := newAppliance(t)
 	l := h.listen(t, "")
@@ -230,8 +229,8 @@ func TestEventsEndWithTheAppliance(t *testing.T) {
 	}
 }
 
-// TestReadersOfEventsAreBounded: a client that opens streams without end gets an error
-// that asks it to close some, and a closed one frees its slot.
+// TestReadersOfEventsAreBounded checks that too many streams are refused with an error that says what to do, and that
+// a closed stream makes room for another.
 func TestReadersOfEventsAreBounded(t *testing.T) {
 	h := newAppliance(t)
 	var all []*listener
@@ -255,7 +254,7 @@ func TestReadersOfEventsAreBounded(t *testing.T) {
 		t.Errorf("one more reader: %d", got)
 	}
 	all[0].Leave()
-	all[0].server.Close() // which waits until the server has noticed
+	all[0].server.Close() // waits until the handler has returned
 	if got := status(); got != http.StatusOK {
 		t.Errorf("a slot that was freed is not given again: %d", got)
 	}

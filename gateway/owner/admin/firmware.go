@@ -65,8 +65,8 @@ type upgrade struct {
 // upgradeTool is the robot's tool that installs a firmware image.
 const upgradeTool = "self.upgrade_firmware"
 
-// upgradeRobot makes a robot install an image: at once if it is connected and has upgradeTool, and otherwise when
-// it checks in next.
+// upgradeRobot makes a robot install an image: at once if the robot is connected, has upgradeTool and has checked in
+// with a known address of the appliance, and otherwise when it checks in next.
 func (a *API) upgradeRobot(ctx context.Context, r device.Robot, u upgrade) (Accepted, error) {
 	path, err := a.o.Firmware.Install(r.ID, u.SHA256, time.Now())
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"perch/ota"
 )
 
-// application is one for an ESP32-S3, with one segment.
+// application returns a firmware image for the ESP32-S3 with one segment.
 func application(version string) string {
 	out := make([]byte, 24+8+256, 512)
 	copy(out, []byte{0xE9, 1, 2, 0x4F, 12: 9, 23: 1})
@@ -39,7 +39,8 @@ func application(version string) string {
 	return string(append(out, digest[:]...))
 }
 
-// stocked is an appliance with a catalogue, and with the bootstrap before it.
+// stocked returns an appliance with an adopted robot, and a function that lets the robot check in with a version of
+// its firmware.
 func stocked(t *testing.T) (h *appliance, boot func(version string)) {
 	h = newAppliance(t)
 	h.visit(t, robotA, "one")
@@ -52,7 +53,7 @@ func stocked(t *testing.T) (h *appliance, boot func(version string)) {
 	}
 }
 
-// TestFirmwareCatalogue from an upload to its removal.
+// TestFirmwareCatalogue checks the routes of firmware images, from an upload to its removal.
 func TestFirmwareCatalogue(t *testing.T) {
 	h, boot := stocked(t)
 	boot("1.2.4")
@@ -62,7 +63,7 @@ func TestFirmwareCatalogue(t *testing.T) {
 	for _, c := range []struct {
 		method, path, body string
 		status             int
-		answer             string // a part of it
+		answer             string // text that the response contains
 	}{
 		{"POST", "firmware?board=m5stack-stack-chan", file[:300], 422, `"truncated"`},
 		{"POST", "firmware?board=m5stack-stack-chan", "<html>", 422, `"not_an_application"`},
@@ -89,8 +90,7 @@ func TestFirmwareCatalogue(t *testing.T) {
 	}
 }
 
-// TestUpgradeAtOnce where the channel is open and the firmware has a tool for
-// it, and only there.
+// TestUpgradeAtOnce checks that a robot is upgraded at once only if its channel is open and it has the tool for that.
 func TestUpgradeAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -121,7 +121,7 @@ func TestUpgradeAtOnce(t *testing.T) {
 	}
 }
 
-// TestForgetRobotForgetsFirmware is forgotten with it.
+// TestForgetRobotForgetsFirmware checks that deleting a robot deletes what is known of its firmware.
 func TestForgetRobotForgetsFirmware(t *testing.T) {
 	h, boot := stocked(t)
 	boot("1.2.4")
@@ -132,8 +132,8 @@ func TestForgetRobotForgetsFirmware(t *testing.T) {
 	}
 }
 
-// TestStalledUpload is let go; one that is only slow is taken, however
-// long it lasts.
+// TestStalledUpload checks that an upload that pauses for too long is refused, and that a slow upload is accepted,
+// however long it takes.
 func TestStalledUpload(t *testing.T) {
 	for name, c := range map[string]struct {
 		pause  time.Duration
@@ -162,13 +162,13 @@ func TestStalledUpload(t *testing.T) {
 				}
 			}
 			_ = owner.Close()
-			time.Sleep(time.Minute) // the sender notices
+			time.Sleep(time.Minute) // so that the goroutine above ends
 		})
 	}
 }
 
-// TestRefusedUploadIsDrained, so that its sender, busy writing, sees the answer
-// and not a connection that is closed. Who asks first sends nothing.
+// TestRefusedUploadIsDrained checks that a client that is still sending a refused upload gets the response instead of
+// a closed connection. A client that has sent Expect: 100-continue sends no body.
 func TestRefusedUploadIsDrained(t *testing.T) {
 	for _, path := range []string{"/api/v1/firmware", "/api/v1/assets/.hidden"} {
 		for _, expects := range []bool{false, true} {

@@ -14,8 +14,7 @@ import (
 	"perch/device"
 )
 
-// refusal checks an answer that is none of status: an error of the client's,
-// short and in the one shape.
+// refusal checks that a response is a short error of the API with status 400, 404 or 413.
 func refusal(t *testing.T, status int, body string) {
 	t.Helper()
 	if status != 400 && status != 404 && status != 413 || !strings.HasPrefix(body, `{"error":{"code":"`) || len(body) > 1000 {
@@ -23,8 +22,8 @@ func refusal(t *testing.T, status int, body string) {
 	}
 }
 
-// FuzzNotification sends anything. What is taken has a text, is bounded and
-// waits; what is not is refused, and nothing is kept.
+// FuzzNotification checks that an accepted notification has a text, is bounded and is stored, and that nothing is
+// stored for a refused one.
 func FuzzNotification(f *testing.F) {
 	for _, body := range []string{
 		`{"text":"tea"}`, `{"text":"tea","urgency":"high","speak":false,"id":"1","action_url":"http://x/","robot":"A0:B1:C2:D3:E4:F5"}`,
@@ -57,8 +56,8 @@ func FuzzNotification(f *testing.F) {
 	})
 }
 
-// FuzzAlert sends anything. What reaches the robot is bounded, and nothing its
-// firmware would stumble over.
+// FuzzAlert checks that an alert that reaches the robot is bounded, valid UTF-8 and without control characters except
+// newlines.
 func FuzzAlert(f *testing.F) {
 	for _, body := range []string{
 		`{"message":"tea"}`, `{"status":"House","message":"two\nlines","emotion":"cloud_off"}`, `{"message":"\u0000"}`,
@@ -89,8 +88,7 @@ func FuzzAlert(f *testing.F) {
 	})
 }
 
-// FuzzPermission sends anything. Only a body with a plain yes or no answers
-// the question, and with just that.
+// FuzzPermission checks that only valid JSON with a yes or no answers the question, and with that value.
 func FuzzPermission(f *testing.F) {
 	for _, body := range []string{
 		`{"allow":true}`, `{"allow":false}`, `{"allow":null}`, `{"allow":"true"}`, `{"allow":1}`, `{"allow":true,"allow":false}`,
@@ -119,8 +117,7 @@ func FuzzPermission(f *testing.F) {
 	})
 }
 
-// FuzzConversation names anything. What is not refused is forgotten under the
-// name it is kept by, and nothing else is.
+// FuzzConversation checks that a request for any name deletes the conversation of that name or robot, and no other.
 func FuzzConversation(f *testing.F) {
 	for _, name := range []string{"a0b1c2d3e4f5", "A0:B1:C2:D3:E4:F5", "skin/one", "/", "..", "a?b#c", "%2f", "\x00", "é", strings.Repeat("x", 513)} {
 		f.Add(name)

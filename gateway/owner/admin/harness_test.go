@@ -35,7 +35,7 @@ const (
 	robotB device.ID = "a0b1c2d3e4f6"
 )
 
-// talk notes what robots are asked to do.
+// talk is a fake of the robots' server. It records what robots are asked to do.
 type talk struct {
 	asked   []string
 	queued  bool
@@ -43,8 +43,8 @@ type talk struct {
 	tools   []device.Tool
 	result  device.Result
 	picture *device.Picture
-	call    func(context.Context) error                          // instead of the result
-	record  func(context.Context, func(line string) error) error // the transcript
+	call    func(context.Context) error                          // called by Call if not nil, instead of returning result
+	record  func(context.Context, func(line string) error) error // called by Record
 }
 
 func (t *talk) note(parts ...string) error {
@@ -100,7 +100,7 @@ func (t *talk) Record(ctx context.Context, _ device.ID, out func(line string) er
 	return t.record(ctx, out)
 }
 
-// notifier keeps notifications, and sends none.
+// notifier stores notifications, and does not deliver them.
 type notifier struct{ notices *notice.Store }
 
 func (h notifier) Notify(n notice.Notification) (notice.Notification, error) {
@@ -112,7 +112,7 @@ func (h notifier) Acknowledge(id string) error {
 	return err
 }
 
-// questions wait for an answer, and note those that came.
+// questions is a fake that holds waiting questions and records the replies.
 type questions struct {
 	open    []agent.Question
 	replies []string
@@ -131,7 +131,7 @@ func (q *questions) Reply(id string, allow bool) error {
 	return q.err
 }
 
-// appliance is the admin API with the parts it has in the appliance.
+// appliance is the admin API with real and fake parts of an appliance.
 type appliance struct {
 	robots    *device.Registry
 	memory    *agent.Memory
@@ -143,19 +143,19 @@ type appliance struct {
 	talk      *talk
 	questions *questions
 	mind      *agent.Mind
-	histories *storetest.Table[agent.Conversation] // that the mind keeps
+	histories *storetest.Table[agent.Conversation] // the table of mind
 	firmware  *ota.Firmware
 	parts     []admin.Part
-	partsOf   func() []admin.Part // instead of parts
+	partsOf   func() []admin.Part // called instead of returning parts, if not nil
 	metrics   *admin.Metrics
-	most      int // asked of turns
+	most      int // the latest n that Options.Turns was called with
 	engine    *gin.Engine
 	log       *bytes.Buffer
 }
 
 var started = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 
-// met is when robots check in: the codes that they show are good for minutes.
+// met is when robots check in. It is close to the present time, because adoption codes expire after minutes.
 var met = time.Now().UTC().Truncate(time.Second)
 
 func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
@@ -221,7 +221,7 @@ func (h *appliance) Senses(device.ID, time.Time) []string {
 	return []string{"a face in front of it since 3 s"}
 }
 
-// visit has a robot check in.
+// visit lets a robot check in with a Client-Id, and returns the result.
 func (h *appliance) visit(t testing.TB, id device.ID, client string) device.Admission {
 	t.Helper()
 	_, a := h.robots.CheckIn(device.CheckIn{
@@ -231,14 +231,14 @@ func (h *appliance) visit(t testing.TB, id device.ID, client string) device.Admi
 	return a
 }
 
-// adopts has a robot check in, and makes it the owner's.
+// adopts lets a robot check in, and adopts it.
 func (h *appliance) adopts(t testing.TB, id device.ID, client string) {
 	t.Helper()
 	h.visit(t, id, client)
 	must.Value(h.robots.Adopt(string(id), met))(t)
 }
 
-// publish publishes, and waits until the board has folded it.
+// publish publishes an event, and waits until the board has applied it.
 func (h *appliance) publish(t testing.TB, id device.ID, session string, e event.Event) {
 	t.Helper()
 	h.bus.Publish(id, session, e)
@@ -260,7 +260,8 @@ func (h *appliance) ask(method, path, body string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// wants sends a request whose answer must have a status and contain a text, or be it if the text begins with "=".
+// wants sends a request and checks the status and the body of the response. The body must contain text, or be equal to
+// the rest of text if text begins with "=".
 func (h *appliance) wants(t testing.TB, method, path, body string, status int, text string) {
 	t.Helper()
 	got, answer := h.ask(method, path, body)
@@ -270,7 +271,7 @@ func (h *appliance) wants(t testing.TB, method, path, body string, status int, t
 	}
 }
 
-// get reads an answer that must be 200.
+// get sends a GET request and decodes the body of the response, whose status must be 200.
 func get[T any](t testing.TB, h *appliance, path string) (v T) {
 	t.Helper()
 	status, body := h.ask(http.MethodGet, path, "")
@@ -283,7 +284,7 @@ func get[T any](t testing.TB, h *appliance, path string) (v T) {
 	return v
 }
 
-// body is the robot of a turn.
+// bodyHandler is the agent.Body of robotA.
 type bodyHandler struct{ talk *talk }
 
 func (b bodyHandler) Tools() []device.Tool { return b.talk.tools }

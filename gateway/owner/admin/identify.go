@@ -48,8 +48,8 @@ type motion struct {
 	do, undo map[string]any // arguments of the two calls
 }
 
-// blink makes a robot blink with its lights and nod, as far as it can. At the end the head is turned back. The lights
-// are turned off, because their previous colour cannot be read.
+// blink makes a robot blink with its lights and nod, if it has the tools for that. At the end it turns the head back
+// and the lights off, because the previous colour of the lights cannot be read.
 func (a *API) blink(ctx context.Context, id device.ID) {
 	motions := a.motions(ctx, id)
 	if len(motions) == 0 {

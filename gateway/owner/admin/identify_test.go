@@ -13,7 +13,7 @@ import (
 	"perch/event"
 )
 
-// stackChan are the tools of a Stack-chan's body.
+// stackChan returns the tools of a Stack-chan for its head and lights.
 func stackChan() []device.Tool {
 	number := func(least, most int) device.Argument {
 		return device.Argument{Type: "integer", Minimum: &least, Maximum: &most}
@@ -35,7 +35,7 @@ const (
 	up        = `call a0b1c2d3e4f5 self.robot.set_head_angles {"pitch":30,"speed":400}`
 )
 
-// TestIdentify uses what a robot has, and leaves lights and head as they were.
+// TestIdentify checks that identify uses the tools that a robot has, and finally turns the head back and the lights off.
 func TestIdentify(t *testing.T) {
 	angles := "call a0b1c2d3e4f5 self.robot.get_head_angles {}"
 	shown := "alert a0b1c2d3e4f5 Perch here happy"
@@ -81,8 +81,8 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// TestIdentifyIsCutShort: a client that goes leaves no light on, and a robot that hangs
-// holds nothing up for long; a second press meanwhile does nothing more.
+// TestIdentifyIsCutShort checks that the lights are turned off if the client disconnects, that a second request
+// meanwhile does not blink too, and that a robot that does not respond is given up within 20 seconds.
 func TestIdentifyIsCutShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newAppliance(t)
@@ -115,7 +115,7 @@ func TestIdentifyIsCutShort(t *testing.T) {
 	})
 }
 
-// silent takes an answer that nobody reads.
+// silent is an http.ResponseWriter that discards the response.
 type silent struct{}
 
 func (silent) Header() http.Header         { return http.Header{} }

@@ -36,7 +36,7 @@ func (a *API) recall(query url.Values, now time.Time) ([]agent.Ranked, error) {
 	return found, cmp.Or(err, a.o.Memory.Err())
 }
 
-// remember stores a fact about the household, which belongs to no robot.
+// remember stores a fact that belongs to no robot.
 func (a *API) remember(f agent.Fact) (agent.Entry, error) {
 	e, err := f.Entry()
 	if err != nil {

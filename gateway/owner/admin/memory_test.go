@@ -34,8 +34,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestEditMemory: what is written is one line, is found again, and each
-// change is published once.
+// TestEditMemory checks that an entry is stored as one line and is found again, and that each change is published once.
 func TestEditMemory(t *testing.T) {
 	h := newAppliance(t)
 	events := h.bus.Read()
@@ -68,7 +67,7 @@ func TestEditMemory(t *testing.T) {
 	}
 }
 
-// TestTheNewestMemories come with n alone, with their salience and context.
+// TestTheNewestMemories checks that a query with n alone returns the newest entries, with their salience and context.
 func TestTheNewestMemories(t *testing.T) {
 	h := newAppliance(t)
 	for _, body := range []string{`{"text":"first","important":true}`, `{"content":"second","context":{"screen":"desk"}}`, `{"body":"third","type":"reference"}`} {
@@ -83,7 +82,7 @@ func TestTheNewestMemories(t *testing.T) {
 	}
 }
 
-// TestMemoryTypesAndTags: its type, tags and when it expires, by which it is found.
+// TestMemoryTypesAndTags checks the types, tags and times of expiry of entries, and queries by type and tag.
 func TestMemoryTypesAndTags(t *testing.T) {
 	h := newAppliance(t)
 	for body, want := range map[string]int{
@@ -109,10 +108,10 @@ func TestMemoryTypesAndTags(t *testing.T) {
 		"?q=" + strings.Repeat("x", 501), "?q=" + strings.Repeat("a+", 17), "?type=" + strings.Repeat("user", 1000)} {
 		h.wants(t, http.MethodGet, "/api/v1/memory"+query, "", http.StatusBadRequest, "")
 	}
-	for _, query := range []string{"?q=%00", "?q=%ff%fe", "?q=%2e%2e%2f", "?q=%25", "?unknown=1&q=lamp+nothing"} { // words like any other
+	for _, query := range []string{"?q=%00", "?q=%ff%fe", "?q=%2e%2e%2f", "?q=%25", "?unknown=1&q=lamp+nothing"} { // texts without a special meaning
 		h.wants(t, http.MethodGet, "/api/v1/memory"+query, "", http.StatusOK, "=[]")
 	}
-	if s := get[agent.MemoryStats](t, h, "/api/v1/memory/stats?type=fact&tag=two+words&n=x"); s.Entries != 2 { // it takes none
+	if s := get[agent.MemoryStats](t, h, "/api/v1/memory/stats?type=fact&tag=two+words&n=x"); s.Entries != 2 { // stats ignores the query
 		t.Errorf("stats: %+v", s)
 	}
 	if s := get[agent.MemoryStats](t, h, "/api/v1/memory/stats"); s.Entries != 2 || s.Important != 1 || s.Tags["lamp"] != 2 {
@@ -120,7 +119,7 @@ func TestMemoryTypesAndTags(t *testing.T) {
 	}
 }
 
-// TestAcknowledgeNotification ends a notification.
+// TestAcknowledgeNotification checks that an acknowledged notification is no longer listed.
 func TestAcknowledgeNotification(t *testing.T) {
 	h := newAppliance(t)
 	must.Value(h.notices.Accept(notice.Notification{ID: "tea-1", Text: "tea"}, time.Now()))(t)

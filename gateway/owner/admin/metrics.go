@@ -19,8 +19,8 @@ import (
 )
 
 // Metrics counts the events of the bus, and serves the counts and the status of the appliance to Prometheus.
-// The values of a label never come from a text of a robot, a model or an agent, which can therefore neither create a
-// series nor appear in one.
+// The values of a label never come from a text of a robot, a model or an agent, so such a text can neither create a
+// series nor be read in one.
 type Metrics struct {
 	api     *API
 	handler http.Handler
@@ -45,9 +45,9 @@ type toolCall struct{ session, id string }
 
 // Limits of the metrics.
 const (
-	maxParts = 64      // parts that have a label value for themselves
+	maxParts = 64      // number of parts whose names are label values
 	maxEnded = 1000    // tool calls in Metrics.ended
-	other    = "other" // label value of everything else
+	other    = "other" // label value for any other end of a turn or part
 )
 
 // stageBuckets returns the bounds of the histogram buckets, in seconds. The low bounds tell fast local engines apart.

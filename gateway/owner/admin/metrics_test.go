@@ -27,15 +27,15 @@ import (
 	"perch/must"
 )
 
-// count has the metrics read all that was published; nothing can be after it.
+// count closes the bus and makes the metrics count all published events.
 func (h *appliance) count(t testing.TB) {
 	t.Helper()
 	h.bus.Close()
 	h.metrics.Run(t.Context(), h.bus.ReadFrom(1))
 }
 
-// scrape asks for the metrics as Prometheus does, and returns each series
-// with its value. A histogram has its buckets' bounds, _count and _sum.
+// scrape requests the metrics as Prometheus does, and returns their text and the value of each series. The series of a
+// histogram have the bounds of its buckets, _count and _sum appended to their names.
 func (h *appliance) scrape(t testing.TB) (series map[string]float64, text string) {
 	t.Helper()
 	server := httptest.NewServer(h.engine)
@@ -81,7 +81,7 @@ func parse(t testing.TB, body []byte) map[string]float64 {
 	return series
 }
 
-// check compares some series.
+// check checks the values of some series.
 func check(t *testing.T, got, want map[string]float64) {
 	t.Helper()
 	for name, value := range want {
@@ -99,7 +99,7 @@ func TestMetricsCountEvents(t *testing.T) {
 		event.ToolStatus{ID: "1", Status: event.ToolDone, Detail: "told again, under another title"},
 		event.ToolStatus{ID: "2", Status: event.ToolRunning}, event.ToolStatus{ID: "2", Status: event.ToolFailed},
 		event.TurnEnded{End: event.EndDone, Stages: map[string]int64{"recognize": 20, "first_token": 21, "first_audio": 1500, "first_packet": 30000}},
-		event.ToolStatus{ID: "1", Status: event.ToolDone}, // of another turn
+		event.ToolStatus{ID: "1", Status: event.ToolDone}, // a call of another turn
 		event.TurnEnded{End: event.EndDone, Stages: map[string]int64{"recognize": 60, "first_packet": 30001}},
 		event.TurnEnded{End: event.EndCancelled}, event.TurnEnded{End: event.EndFailed, Reason: "no brain answers"},
 		event.TurnEnded{End: event.EndHangUp}, event.TurnEnded{End: event.EndSleep}, event.TurnEnded{End: "unheard of"},
@@ -109,7 +109,7 @@ func TestMetricsCountEvents(t *testing.T) {
 		h.publish(t, robotA, "s1", e)
 	}
 	before, _ := h.scrape(t)
-	check(t, before, map[string]float64{ // all there from the start, so that the first is a rise
+	check(t, before, map[string]float64{ // the series exist from the start, so that the first event increases them
 		`perch_turns_total{end="done"}`: 0, `perch_turns_total{end="failed"}`: 0, `perch_utterances_total{result="heard"}`: 0,
 		`perch_tool_calls_total{status="failed"}`: 0, `perch_faults_total{part="turn"}`: 0, `perch_sessions_total`: 0,
 		`perch_events_missed_total`: 0, `perch_perceived_total`: 0, `perch_elsewhere_total`: 7,
@@ -135,7 +135,7 @@ func TestMetricsCountEvents(t *testing.T) {
 	})
 }
 
-// TestMetricsGauges: what has a state is looked at when somebody asks.
+// TestMetricsGauges checks that gauges are read at each scrape.
 func TestMetricsGauges(t *testing.T) {
 	h := newAppliance(t)
 	got, _ := h.scrape(t)
@@ -167,9 +167,8 @@ func TestMetricsGauges(t *testing.T) {
 	check(t, got, map[string]float64{`perch_robots_connected`: 0})
 }
 
-// TestMetricsLabelsAreClosed: whatever comes over the bus, and of however many
-// robots, there are no other series than before it, and nothing of it can be read.
-// Nor are there of addresses that nobody serves.
+// TestMetricsLabelsAreClosed checks that no event of any robot, and no request for an unknown path, adds a series, and
+// that no text of an event can be read in the metrics.
 func TestMetricsLabelsAreClosed(t *testing.T) {
 	h := newAppliance(t)
 	h.bus.Publish("", "", event.Misheard{})
@@ -177,7 +176,7 @@ func TestMetricsLabelsAreClosed(t *testing.T) {
 	quiet.count(t)
 	series, _ := quiet.scrape(t)
 	want := ours(series)
-	for n := range 300 { // all of it is still on the bus
+	for n := range 300 { // few enough that the bus still holds all events
 		bad := fmt.Sprintf("canary %d \xff\x00\"}\n a0b1c2d3e4f5 sk-key %s", n, strings.Repeat("x", 10_000*(n%2)))
 		for _, e := range []event.Event{
 			event.TurnEnded{End: bad, Reason: bad, Stages: map[string]int64{bad: 1, "recognize": -1 << 62, "first_token": 1<<63 - 1, "": 5,
@@ -207,14 +206,14 @@ func TestMetricsLabelsAreClosed(t *testing.T) {
 	})
 }
 
-// ours are the names of this program's series.
+// ours returns the names of the series that begin with perch_, one per line.
 func ours(m map[string]float64) string {
 	all := slices.DeleteFunc(slices.Collect(maps.Keys(m)), func(name string) bool { return !strings.HasPrefix(name, "perch_") })
 	slices.Sort(all)
 	return strings.Join(all, "\n")
 }
 
-// TestMetricsOfOthers: what other parts count and measure.
+// TestMetricsOfOthers checks the counters and gauges of other packages.
 func TestMetricsOfOthers(t *testing.T) {
 	level := 3.0
 	h := newAppliance(t, func(o *admin.Options) {
@@ -236,7 +235,7 @@ func TestMetricsOfOthers(t *testing.T) {
 	}
 }
 
-// TestMetricsOfManyParts: the names of parts are the configuration's.
+// TestMetricsOfManyParts checks that the number and the names of parts, which come from the configuration, are bounded.
 func TestMetricsOfManyParts(t *testing.T) {
 	h := newAppliance(t)
 	h.parts = nil
@@ -259,7 +258,7 @@ func TestMetricsOfManyParts(t *testing.T) {
 	}
 }
 
-// TestMetricsMissed: what came too fast is missing, and is counted.
+// TestMetricsMissed checks that events that the metrics have missed are counted.
 func TestMetricsMissed(t *testing.T) {
 	h := newAppliance(t)
 	for range 5000 {
@@ -272,8 +271,8 @@ func TestMetricsMissed(t *testing.T) {
 	})
 }
 
-// TestMetricsOfAPartThatPanics: the others are still to be seen, and its
-// stack is not.
+// TestMetricsOfAPartThatPanics checks that a metric that panics does not hide the others, and that its panic value is
+// not served.
 func TestMetricsOfAPartThatPanics(t *testing.T) {
 	h := newAppliance(t)
 	h.visit(t, robotA, "one")
@@ -286,7 +285,7 @@ func TestMetricsOfAPartThatPanics(t *testing.T) {
 	}
 }
 
-// TestMetricsRunEnds with its context and with the bus.
+// TestMetricsRunEnds checks that Run returns when its context ends and when the bus is closed.
 func TestMetricsRunEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newAppliance(t)
@@ -312,7 +311,7 @@ func TestMetricsRunEnds(t *testing.T) {
 	})
 }
 
-// TestMetricsBehindAKey, as the owner's network has them.
+// TestMetricsBehindAKey checks the metrics with the admin token, as on the home network.
 func TestMetricsBehindAKey(t *testing.T) {
 	h := newAppliance(t)
 	e, err := httpserver.NewEngine(slog.New(slog.DiscardHandler))
@@ -344,7 +343,7 @@ func TestMetricsBehindAKey(t *testing.T) {
 	}
 }
 
-// TestMetricsAreWellNamed, by Prometheus' own rules, and apart from those of
+// TestMetricsAreWellNamed checks the metrics with the linter of Prometheus, and that they are separate from those of
 // another appliance in the same program.
 func TestMetricsAreWellNamed(t *testing.T) {
 	h, other := newAppliance(t), newAppliance(t)

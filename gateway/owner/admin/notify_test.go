@@ -17,8 +17,8 @@ func TestNotifications(t *testing.T) {
 	for _, c := range []struct {
 		body   string
 		status int
-		answer string               // a part of it
-		kept   *notice.Notification // but for its id, state and times
+		answer string               // text that the response contains
+		kept   *notice.Notification // the stored notification, without its ID, state and times
 	}{
 		{`{"text":"tea"}`, 202, `{"id":"`, &all},
 		{`{"text":" tea ","urgency":"low","speak":false,"more":[]}`, 202, `{"id":"`,
@@ -84,7 +84,7 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
-// TestNotificationReplacedByID replaces the first one.
+// TestNotificationReplacedByID checks that a notification replaces an earlier one with the same ID.
 func TestNotificationReplacedByID(t *testing.T) {
 	h := newAppliance(t)
 	for _, text := range []string{"tea", "cold tea"} {

@@ -31,7 +31,7 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// TestUnclearPermissionReply: what is not clearly a yes or a no answers nothing.
+// TestUnclearPermissionReply checks that a body without a clear yes or no leaves the question waiting.
 func TestUnclearPermissionReply(t *testing.T) {
 	for _, c := range []struct {
 		method, id, body string
@@ -73,7 +73,7 @@ func TestUnclearPermissionReply(t *testing.T) {
 	}
 }
 
-// TestForgetAConversation, in any spelling of the robot's id, and for good.
+// TestForgetAConversation checks that a conversation is deleted, by its name or by any spelling of the robot's ID.
 func TestForgetAConversation(t *testing.T) {
 	x := func(n int) string { return strings.Repeat("x", n) }
 	for _, c := range []struct {
@@ -100,7 +100,7 @@ func TestForgetAConversation(t *testing.T) {
 		if c.status != 200 {
 			want = `{"error":{"code":"bad_conversation","message":"a conversation is a robot's id or a name, of at most 512 bytes"}}`
 		}
-		for range 2 { // there is none the second time
+		for range 2 { // the second time, there is no such conversation
 			h.wants(t, http.MethodDelete, "/api/v1/conversations/"+url.PathEscape(c.name), "", c.status, "="+want)
 		}
 		kept := map[string]bool{}

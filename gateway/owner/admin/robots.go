@@ -59,7 +59,8 @@ func (a *API) ask(ctx context.Context, id device.ID, s speech) (Answered, error)
 	return Answered{Accepted{true, queued}, answer}, err
 }
 
-// leave records that the tab of a robot of the page was closed, so that owners no longer see the robot.
+// leave records that the browser tab that acted as a robot was closed, so that clients can hide the robot. It returns
+// an error for any other robot.
 func (a *API) leave(r device.Robot, now time.Time) error {
 	if r.Board != device.PageBoard {
 		return &httpserver.Fault{Word: "not_of_the_page", Sentence: "only a robot of the page can leave", HTTP: http.StatusConflict}
@@ -69,10 +70,10 @@ func (a *API) leave(r device.Robot, now time.Time) error {
 	return nil
 }
 
-// hasLeft reports whether the tab of a robot of the page was closed, and not opened again.
+// hasLeft reports whether the browser tab that acted as a robot was closed and has not been opened again.
 func (a *API) hasLeft(r device.Robot) bool {
 	at, left := a.left.Load(r.ID)
-	return left && !r.Booted.After(at.(time.Time)) // LastSeen is no use: the channel of the tab may end after leave
+	return left && !r.Booted.After(at.(time.Time)) // not LastSeen, because the channel of the tab may end after leave
 }
 
 // readChange reads a change of a robot's settings. It rejects unknown keys. The key character is the newer name of

@@ -19,7 +19,7 @@ import (
 	"perch/must"
 )
 
-// TestRobotRoutes is every address of one robot, right and wrong.
+// TestRobotRoutes checks valid and invalid requests for the routes of a robot.
 func TestRobotRoutes(t *testing.T) {
 	x := func(n int) string { return strings.Repeat("x", n) }
 	huge := strings.Repeat(" ", 64<<10) + `{"message":"x"}`
@@ -78,7 +78,8 @@ func TestRobotRoutes(t *testing.T) {
 	}
 }
 
-// TestRobotOfThePageLeaves: once its tab was closed, until it is opened again.
+// TestRobotOfThePageLeaves checks that a browser tab that acts as a robot is shown as left from when it is closed until
+// it is opened again.
 func TestRobotOfThePageLeaves(t *testing.T) {
 	h := newAppliance(t)
 	shown := func(when string, left bool) {
@@ -92,7 +93,7 @@ func TestRobotOfThePageLeaves(t *testing.T) {
 	}
 	boot(met)
 	must.Value(h.robots.Adopt(string(robotA), met))(t)
-	boot(met) // its board is known from now on
+	boot(met) // from now on the board of the robot is known
 	shown("at first", false)
 	h.wants(t, "POST", "/api/v1/devices/"+string(robotA)+"/leave", "", 202, `={"ok":true}`)
 	shown("after its tab was closed", true)
@@ -100,7 +101,7 @@ func TestRobotOfThePageLeaves(t *testing.T) {
 	shown("opened again", false)
 }
 
-// each is every address of one robot with a body that it takes.
+// each lists routes of a robot with a valid body for each.
 var each = []struct{ method, path, body string }{
 	{"GET", "", ""}, {"DELETE", "", ""}, {"POST", "/say", `{"text":"x"}`}, {"POST", "/ask", `{"text":"x"}`}, {"POST", "/leave", ""}, {"POST", "/alert", `{"message":"x"}`}, {"POST", "/abort", ""},
 	{"POST", "/reboot", ""}, {"GET", "/tools", ""}, {"POST", "/tools/self.a", ""}, {"GET", "/record", ""}, {"GET", "/picture", ""},
@@ -120,7 +121,7 @@ func TestUnknownRobots(t *testing.T) {
 	}
 }
 
-// TestRobotOffline: what cannot wait is refused, and what can is queued.
+// TestRobotOffline checks which requests for a robot that is not connected are refused, and which are queued.
 func TestRobotOffline(t *testing.T) {
 	closed := &httpserver.Fault{Word: "robot_offline", Sentence: "its channel is closed", HTTP: 409}
 	for _, path := range []string{"POST /abort", "POST /reboot", "POST /tools/self.a", "GET /record"} {
@@ -167,8 +168,7 @@ func TestToolResult(t *testing.T) {
 	}
 }
 
-// TestToolTimeout is waited for for a minute, and one whose client
-// has gone for no longer than that is there.
+// TestToolTimeout checks that the wait for a tool ends after a minute, and at once if the client disconnects.
 func TestToolTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newAppliance(t)
@@ -207,8 +207,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// TestRecord: lines arrive while the recording goes on, and it ends with its
-// client.
+// TestRecord checks that lines arrive during the recording, and that the recording ends when the client disconnects.
 func TestRecord(t *testing.T) {
 	h := newAppliance(t)
 	h.visit(t, robotA, "one")

@@ -7,13 +7,13 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// settings reads and changes the configuration. Errors that clients are to understand have the
-// methods Code and Status; other errors are internal.
+// settings reads and changes the configuration. Errors that are shown to clients have the methods Code and Status;
+// the text of other errors is hidden.
 type settings interface {
 	// Read returns the keys of the configuration and the text of the owner's file, without secrets.
 	Read() (any, error)
-	// Check returns the faults and warnings of the configuration with this text as the owner's file, without faults of
-	// masked lines.
+	// Check returns the faults and warnings of the configuration with this text as the owner's file. It leaves out
+	// faults in lines whose secrets Read has masked.
 	Check(text string) (any, error)
 	// CheckChange returns the faults that would make Change refuse the values, and warnings.
 	CheckChange(values map[string]any) (any, error)
@@ -24,7 +24,7 @@ type settings interface {
 	Startable() error
 }
 
-// ConfigFaults is the error for faults of the configuration, the present one or the one after a change.
+// ConfigFaults is the error for faults of the present configuration, or of the configuration after a change.
 type ConfigFaults struct {
 	Sentence string
 	Faults   any // the faults with their places in the file, to be encoded as JSON

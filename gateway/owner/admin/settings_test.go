@@ -13,8 +13,7 @@ import (
 	"perch/must"
 )
 
-// TestRobotNameInPaths: every address of a robot takes its name, and
-// what is shown of it has the name.
+// TestRobotNameInPaths checks that the routes of a robot accept its name, and that responses contain the name.
 func TestRobotNameInPaths(t *testing.T) {
 	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
@@ -49,8 +48,7 @@ func TestRobotNameInPaths(t *testing.T) {
 	}
 }
 
-// TestRobotSettingsAreChecked: what cannot be set is refused in a sentence, and
-// nothing is changed by half.
+// TestRobotSettingsAreChecked checks that an invalid change is refused with a sentence, and that no part of it is made.
 func TestRobotSettingsAreChecked(t *testing.T) {
 	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
@@ -89,7 +87,7 @@ func TestRobotSettingsAreChecked(t *testing.T) {
 	}
 }
 
-// TestEventsNameTheirRobot: the feed's readers need not look it up.
+// TestEventsNameTheirRobot checks that events and states contain the name of their robot.
 func TestEventsNameTheirRobot(t *testing.T) {
 	h := newAppliance(t)
 	h.adopts(t, robotA, "one")

@@ -33,7 +33,7 @@ type timerRequest struct {
 	Text    string      `json:"text"`    // what the robot says when it rings
 	Robot   string      `json:"robot"`   // name, ID or MAC address; "" means any robot
 	Seconds json.Number `json:"seconds"` // until it rings, at most a day
-	At      string      `json:"at"`      // in place of seconds: a time of day such as 18:30, in the household's time zone
+	At      string      `json:"at"`      // instead of seconds: a time of day such as 18:30, in the configured time zone
 }
 
 // setTimer sets a timer, or a reminder at a time of day.

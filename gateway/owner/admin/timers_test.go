@@ -14,7 +14,7 @@ import (
 	"perch/must"
 )
 
-// TestTimers lists those of all robots, the next first, and cancels one.
+// TestTimers checks that the timers of all robots are listed, the next one first, and that a timer can be cancelled.
 func TestTimers(t *testing.T) {
 	h := newAppliance(t)
 	h.adopts(t, robotA, "one")
@@ -46,8 +46,8 @@ func TestTimers(t *testing.T) {
 	}
 }
 
-// TestSetTimer sets one by its duration and one at a time of day in the household's time zone, and says what is wrong with
-// others.
+// TestSetTimer checks timers with a duration and at a time of day in the configured time zone, and the errors for
+// invalid requests.
 func TestSetTimer(t *testing.T) {
 	kathmandu := time.FixedZone("Kathmandu", 5*3600+45*60)
 	h := newAppliance(t, func(o *admin.Options) { o.Zone = kathmandu })
@@ -83,7 +83,7 @@ func TestSetTimer(t *testing.T) {
 	h.wants(t, http.MethodPost, "/api/v1/timers", `{"text":"Tea","seconds":60}`, http.StatusConflict, "too_many_timers")
 }
 
-// TestCancelTimerOnRobot is stopped on the robot, and stays where that fails.
+// TestCancelTimerOnRobot checks that a timer that runs on a robot is stopped there, and is kept if that fails.
 func TestCancelTimerOnRobot(t *testing.T) {
 	h := newAppliance(t)
 	h.adopts(t, robotA, "one")

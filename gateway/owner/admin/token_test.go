@@ -9,9 +9,8 @@ import (
 	"perch/must"
 )
 
-// TestTokenOfARobot: an owner who connects a client that has fields for an
-// address and a token gets both, of robots that are adopted, and nothing of it is
-// logged.
+// TestTokenOfARobot checks that the owner gets the address and a token for a client of an adopted robot, and that
+// neither is logged.
 func TestTokenOfARobot(t *testing.T) {
 	h := newAppliance(t)
 	const path = "/api/v1/devices/A0:B1:C2:D3:E4:F5/token"
@@ -40,8 +39,8 @@ func TestTokenOfARobot(t *testing.T) {
 	}
 }
 
-// TestTokenOfARobotThatHasNotCheckedIn: where a robot reaches us is what it said
-// when it checked in, which a client adopted by its code may have yet to do.
+// TestTokenOfARobotThatHasNotCheckedIn checks the error for a robot that has not checked in since it was adopted, so
+// that the address at which it reaches the appliance is unknown.
 func TestTokenOfARobotThatHasNotCheckedIn(t *testing.T) {
 	h := newAppliance(t)
 	_, a := h.robots.CheckIn(device.CheckIn{ID: robotA, Client: device.NewClient("one"), Address: "192.168.1.40"}, met)
@@ -49,7 +48,8 @@ func TestTokenOfARobotThatHasNotCheckedIn(t *testing.T) {
 	h.wants(t, http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/token", `{}`, 409, "has not checked in")
 }
 
-// TestRobotIsAddedByHand: its owner gets an address and a token for a name, nothing of it is logged, and the robot is adopted.
+// TestRobotIsAddedByHand checks that the owner gets an address and a token for a new robot with a name, that the robot
+// is adopted, and that the token is not logged.
 func TestRobotIsAddedByHand(t *testing.T) {
 	h := newAppliance(t)
 	add := func(body string, status int, says string) {
