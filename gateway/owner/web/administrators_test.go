@@ -23,25 +23,25 @@ import (
 	"perch/must"
 )
 
-// throughIngress is a page that is shown by Home Assistant's ingress.
+// throughIngress serves the page for Home Assistant's ingress, with a fake list of administrators.
 type throughIngress struct {
 	http.Handler
-	mu     sync.Mutex // guards admins, err and asked where a stream is open
+	mu     sync.Mutex // guards admins, err and asked while a stream is open
 	admins []string
 	err    error
 	asked  int
-	slow   time.Duration // how long Home Assistant takes to answer
+	slow   time.Duration // how long Home Assistant takes to return the list
 	log    strings.Builder
 }
 
-// says changes what Home Assistant answers while a stream is open.
+// says changes the result of Options.Administrators while a stream is open.
 func (h *throughIngress) says(admins []string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.admins, h.err = admins, err
 }
 
-// times is how often Home Assistant was asked.
+// times returns how often the list was fetched.
 func (h *throughIngress) times() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,7 +75,7 @@ func newThroughIngress(t *testing.T) *throughIngress {
 	return h
 }
 
-// from is a request of a user; empty is one of whom Home Assistant does not say who it is.
+// from returns a request of a user through the ingress. An empty user is one that Home Assistant does not name.
 func from(user, path string) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, path, nil)
 	r.RemoteAddr = "172.30.32.2:4000"
@@ -93,7 +93,7 @@ func (h *throughIngress) answer(r *http.Request) (status int, text string) {
 	return w.Code, w.Body.String()
 }
 
-// hijackable is an answer that can become a WebSocket.
+// hijackable is a response recorder whose connection can be hijacked, as for a WebSocket.
 type hijackable struct {
 	*httptest.ResponseRecorder
 	conn net.Conn
@@ -101,7 +101,7 @@ type hijackable struct {
 
 func (w hijackable) Hijack() (net.Conn, *bufio.ReadWriter, error) { return w.conn, nil, nil }
 
-// socket opens a WebSocket of a user in the background, and returns its client's end.
+// socket opens a WebSocket of a user in the background, and returns a reader of the client's end.
 func (h *throughIngress) socket(t *testing.T, streams *sync.WaitGroup, user string) *bufio.Reader {
 	t.Helper()
 	ours, theirs := net.Pipe()
@@ -113,9 +113,9 @@ func (h *throughIngress) socket(t *testing.T, streams *sync.WaitGroup, user stri
 	return lines
 }
 
-// TestAdministratorsAreAskedAgain after half a minute. Somebody who is one no more has no
-// access then, and neither have his streams and WebSockets. Nobody has while Home Assistant
-// cannot be asked.
+// TestAdministratorsAreAskedAgain checks that the list of administrators is fetched again after half a minute. A
+// former administrator then loses access, and the streams and WebSockets of that user end. Nobody has access while
+// the list cannot be fetched.
 func TestAdministratorsAreAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newThroughIngress(t)
@@ -143,7 +143,7 @@ func TestAdministratorsAreAskedAgain(t *testing.T) {
 		synctest.Wait()
 		asked := h.times()
 		h.says([]string{"0a"}, nil)
-		expect("1f", 200, "", asked) // what was said last holds for half a minute
+		expect("1f", 200, "", asked) // the list is used for half a minute
 		began := time.Now()
 		if _, err := lines.ReadString('\n'); !errors.Is(err, io.EOF) {
 			t.Errorf("the WebSocket: %v", err)
@@ -166,8 +166,8 @@ func TestAdministratorsAreAskedAgain(t *testing.T) {
 	})
 }
 
-// TestOneFailedCheckEndsNoStream: Home Assistant may restart while its administrators use
-// the page. Two failures in a row end their streams.
+// TestOneFailedCheckEndsNoStream checks that one failed fetch of the list ends no stream, because Home Assistant may
+// restart while its administrators use the page, and that two failures in a row end the streams.
 func TestOneFailedCheckEndsNoStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newThroughIngress(t)
@@ -205,7 +205,8 @@ func TestOneFailedCheckEndsNoStream(t *testing.T) {
 	})
 }
 
-// TestAWebSocketIsWatchedOnce: ProxiesOnly and Recognize are both handlers of the ingress's listener.
+// TestAWebSocketIsWatchedOnce checks that one goroutine only watches for the loss of a WebSocket's access, although
+// ProxiesOnly and Authenticate are both handlers of the ingress's listener.
 func TestAWebSocketIsWatchedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newThroughIngress(t)
@@ -225,7 +226,7 @@ func TestAWebSocketIsWatchedOnce(t *testing.T) {
 	})
 }
 
-// TestSlowUploadsOfAnOwner: a handler can give a body more time than the usual 30 s.
+// TestSlowUploadsOfAnOwner checks that a handler can set a later deadline for a body than the usual 30 s.
 func TestSlowUploadsOfAnOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newThroughIngress(t)
@@ -253,7 +254,7 @@ func TestSlowUploadsOfAnOwner(t *testing.T) {
 	})
 }
 
-// TestClientThatLeavesIsNoError while Home Assistant is asked.
+// TestClientThatLeavesIsNoError checks that no error is logged if a client disconnects while the list is being fetched.
 func TestClientThatLeavesIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newThroughIngress(t)
@@ -266,7 +267,7 @@ func TestClientThatLeavesIsNoError(t *testing.T) {
 	})
 }
 
-// TestRefusalOfNonAdministrators by a page without scripts. A program gets the usual error.
+// TestRefusalOfNonAdministrators checks that a browser gets a page without scripts, and a program the usual error.
 func TestRefusalOfNonAdministrators(t *testing.T) {
 	h := newThroughIngress(t)
 	browser := from("2b", "/robot")

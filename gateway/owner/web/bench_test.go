@@ -15,11 +15,11 @@ import (
 	"perch/waittest"
 )
 
-// mostToView bounds the time from opening the page to its first view.
+// mostToView is the maximum median of the time from opening the page to its first view.
 const mostToView = 300 * time.Millisecond
 
-// startProgram runs the program that people run, which make bench names in
-// PERCH_BINARY, until the benchmark ends. It returns the address of its page.
+// startProgram runs the built program, whose path make bench sets in PERCH_BINARY, until the benchmark ends. It
+// returns the URL of its page.
 func startProgram(b *testing.B) string {
 	b.Helper()
 	binary := os.Getenv("PERCH_BINARY")
@@ -31,13 +31,13 @@ func startProgram(b *testing.B) string {
 	at := free.Addr().String()
 	_ = free.Close()
 	c := exec.Command(binary, "serve", "--data", b.TempDir(), "--listen", "127.0.0.1:0", "--local", at)
-	// Each PERCH_ of the environment is a setting.
+	// Environment variables that begin with PERCH_ are settings of perch.
 	c.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") }),
 		"PERCH_MQTT_BROKER=none", "PERCH_ROBOTS_MQTT_LISTEN=127.0.0.1:0", "PERCH_ROBOTS_UDP=127.0.0.1:0")
 	must.Succeed(b, c.Start())
 	b.Cleanup(func() {
 		_ = c.Process.Signal(os.Interrupt)
-		_ = c.Wait() // it was interrupted
+		_ = c.Wait() // an error, because the program was interrupted
 	})
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	waittest.For(b, binary+" serves its page at "+at, func() bool {
@@ -47,11 +47,11 @@ func startProgram(b *testing.B) string {
 	return "http://" + at + "/"
 }
 
-// shown is how long a page took, by the browser's own clock, from the start of the navigation: to the first and the largest
-// paint of contents, and to the frame after the home view was complete.
-type shown struct{ FCP, LCP, View float64 } // ms
+// shown holds times in milliseconds, by the browser's clock, from the start of the navigation to the first and to the
+// largest contentful paint, and to the frame after the home view was complete.
+type shown struct{ FCP, LCP, View float64 }
 
-// untilView opens the page, and leaves it when all of it is painted.
+// untilView opens the page, waits until all of it is painted, and leaves it.
 func (b *tab) untilView(url string) shown {
 	b.t.Helper()
 	b.open("about:blank")
@@ -64,15 +64,15 @@ func (b *tab) untilView(url string) shown {
 		const [fcp] = performance.getEntriesByName("first-contentful-paint");
 		return { FCP: fcp.startTime, LCP: await last("largest-contentful-paint"), View: view };
 	})()`)
-	b.open("about:blank") // so that it takes no part in what comes next
+	b.open("about:blank") // so that the page does not disturb the next measurement
 	return found
 }
 
-// BenchmarkFirstView is from opening the page on loopback to its first view, by a browser that has nothing of it and by one
-// that has its files. It prints its figures also where they are above the bound.
+// BenchmarkFirstView measures the time from opening the page over the loopback interface to its first view, with an
+// empty browser cache and with a filled one. It also reports the times if they are above mostToView.
 func BenchmarkFirstView(b *testing.B) {
 	url, c := startProgram(b), startChromium(b)
-	c.browse(b).untilView(url) // the browser itself is slow at first
+	c.browse(b).untilView(url) // not measured, because a new browser is slow at first
 	var first, again []shown
 	for b.Loop() {
 		page := c.browse(b)

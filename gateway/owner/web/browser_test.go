@@ -19,15 +19,14 @@ import (
 	"perch/must"
 )
 
-// chromium is a browser for a group of tests, for starting one takes a second.
+// chromium is a browser that a group of tests shares, because its start takes a second.
 type chromium struct {
 	ctx context.Context
-	see string // testdata/see.js
+	see string // the script testdata/see.js, which defines the object see in each page
 	axe string // the script of axe-core
 }
 
-// need leaves a test out where something is missing. Where CI runs it, that is a
-// failure.
+// need skips a test, or fails it in CI, if here is false.
 func need(t testing.TB, here bool, why string) {
 	t.Helper()
 	switch {
@@ -71,13 +70,13 @@ func startChromium(t testing.TB, flags ...chromedp.ExecAllocatorOption) *chromiu
 	return &chromium{ctx, string(see), string(axe)}
 }
 
-// browse opens a tab that shares no cookies with another's, until the test ends.
+// browse opens a tab that shares no cookies with other tabs, until the test ends.
 func (c *chromium) browse(t testing.TB) *tab {
 	t.Helper()
 	return c.open(t, chromedp.WithNewBrowserContext())
 }
 
-// beside opens another tab that has the cookies of this one.
+// beside opens another tab that shares the cookies of b.
 func (b *tab) beside() *tab {
 	b.t.Helper()
 	return b.chromium.open(b.t, chromedp.WithExistingBrowserContext(chromedp.FromContext(b.ctx).BrowserContextID))
@@ -102,7 +101,7 @@ func (c *chromium) open(t testing.TB, in chromedp.ContextOption) *tab {
 	return b
 }
 
-// startAppliance runs an appliance whose page a test looks at, with adopted robots.
+// startAppliance runs an appliance that has adopted robots with the given MAC addresses.
 func startAppliance(t *testing.T, robots ...string) *appliancetest.Appliance {
 	t.Helper()
 	c := appliancetest.Config()
@@ -114,7 +113,7 @@ func startAppliance(t *testing.T, robots ...string) *appliancetest.Appliance {
 	return h
 }
 
-// visit opens a path below an appliance's address for browsers of this machine, with a session.
+// visit opens a path below the appliance's address for browsers of this machine, in a tab with a session.
 func (c *chromium) visit(t testing.TB, h *appliancetest.Appliance, path string) *tab {
 	t.Helper()
 	b := c.comeIn(t, h)
@@ -122,7 +121,7 @@ func (c *chromium) visit(t testing.TB, h *appliancetest.Appliance, path string) 
 	return b
 }
 
-// comeIn makes a tab with a session at an appliance's address for browsers of this machine.
+// comeIn opens a tab with a session at the appliance's address for browsers of this machine.
 func (c *chromium) comeIn(t testing.TB, h *appliancetest.Appliance) *tab {
 	t.Helper()
 	b := c.browse(t)

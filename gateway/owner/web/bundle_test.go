@@ -17,14 +17,14 @@ import (
 	"perch/must"
 )
 
-// What a browser loads, compressed, in bytes: with one language. The plots, the
-// sound and the robot of the page load when they are first needed.
+// Maximum compressed sizes, in bytes, of the files that a browser loads with one language. The plots, the
+// sound codec and the robot of the page are not counted, because they are loaded only when they are needed.
 const (
-	mostFirst = 60_000    // for the dashboard's first view
-	mostAll   = 180 << 10 // for every view there is
+	mostFirst = 60_000    // for the first view of the dashboard
+	mostAll   = 180 << 10 // for all views
 )
 
-// TestBundleIsSmall, and nothing of it is loaded from elsewhere.
+// TestBundleIsSmall checks the sizes of the files that a browser loads.
 func TestBundleIsSmall(t *testing.T) {
 	b, err := openBundle()
 	must.Succeed(t, err)
@@ -79,8 +79,8 @@ func TestBundleIsSmall(t *testing.T) {
 	}
 }
 
-// TestFilesAreSentWithoutCopy: anybody may ask for the files of the page, as often and as
-// slowly as he likes, and the largest is larger than what one answer takes.
+// TestFilesAreSentWithoutCopy checks that a response with the largest file allocates less than half of the file's
+// size, because any number of slow clients may request the files.
 func TestFilesAreSentWithoutCopy(t *testing.T) {
 	largest, most := "", int64(0)
 	for name, f := range mustBundle().files {
@@ -113,7 +113,7 @@ func TestFilesAreSentWithoutCopy(t *testing.T) {
 	}
 }
 
-// nobody is who an answer is sent to.
+// nobody is an http.ResponseWriter that discards the response.
 type nobody struct{ header http.Header }
 
 func (n *nobody) Header() http.Header         { return n.header }

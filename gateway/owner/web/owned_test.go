@@ -17,11 +17,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// serveOwned mounts addresses of the owner, and a stream.
+// serveOwned mounts routes that need the owner: a simple one, an upload, a stream, a WebSocket and some real paths.
 func serveOwned(owned gin.IRouter) {
 	owned.GET("/owned", func(c *gin.Context) { c.Status(http.StatusOK) })
 	owned.POST("/owned", func(c *gin.Context) { c.Status(http.StatusOK) })
-	owned.GET("/socket", func(c *gin.Context) { // like a WebSocket's handler: it returns, and the connection stays
+	owned.GET("/socket", func(c *gin.Context) { // like the handler of a WebSocket, it returns while the connection stays open
 		conn, _, err := c.Writer.Hijack()
 		if err == nil {
 			_, err = io.WriteString(conn, "open\n")

@@ -8,8 +8,8 @@ import (
 	"perch/event"
 )
 
-// seeCharacter: an owner chooses a robot's character among those there are, and sees what
-// others choose and import.
+// seeCharacter checks that an owner can choose a robot's character from a list, and sees characters that others
+// choose and import.
 func seeCharacter(t *testing.T, c *chromium) {
 	h := startAppliance(t, kitchenMAC)
 	imported := func(id, name string) {
@@ -35,8 +35,7 @@ func seeCharacter(t *testing.T, c *chromium) {
 	b.until(`see.one("` + choice + `").value === "ada"`)
 }
 
-// seeDiary: what was written down is listed as it is written, with what the check of it
-// found.
+// seeDiary checks that new entries of the diary are listed at once, with the result of its verification.
 func seeDiary(t *testing.T, c *chromium) {
 	h := startAppliance(t, kitchenMAC)
 	b := c.visit(t, h, "#/memory")
@@ -55,7 +54,7 @@ func seeDiary(t *testing.T, c *chromium) {
 	b.inspect("the diary")
 }
 
-// seeRankedMemory: the best comes first, and a kind and a tag are shown alone.
+// seeRankedMemory checks that the best match is listed first, and that entries can be filtered by type and tag.
 func seeRankedMemory(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	for _, fact := range []string{`{"text":"The spare key is in the shed.","type":"reference","tags":["key"]}`,

@@ -15,8 +15,7 @@ import (
 	"perch/must"
 )
 
-// seeMemory: what is written in the page is remembered, and what a robot remembers
-// is shown at once.
+// seeMemory checks that an entry that is written on the page is stored, and that an entry of a robot is shown at once.
 func seeMemory(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	b := c.visit(t, h, "#/memory")
@@ -51,7 +50,7 @@ func seeMemory(t *testing.T, c *chromium) {
 	b.lacks("[data-test=memory]=Mochi")
 	var kept []struct{ ID string }
 	h.Admin(http.MethodGet, "/api/v1/memory", "", &kept)
-	h.Admin(http.MethodDelete, "/api/v1/memory/"+kept[0].ID, "", nil) // another owner was faster
+	h.Admin(http.MethodDelete, "/api/v1/memory/"+kept[0].ID, "", nil) // by another owner, before the page does it
 	b.allow("status of 404")
 	b.view("timers", "p-timers")
 	b.says("[data-test=note]", "Not done: ")
@@ -64,7 +63,7 @@ func seeMemory(t *testing.T, c *chromium) {
 	}
 }
 
-// seeTwoOwners: who edits what another has changed meanwhile is told.
+// seeTwoOwners checks that an owner who edits an entry is told if another owner has changed it meanwhile.
 func seeTwoOwners(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	h.Admin(http.MethodPost, "/api/v1/memory", `{"text":"The key is in the bowl."}`, nil)
@@ -81,7 +80,7 @@ func seeTwoOwners(t *testing.T, c *chromium) {
 	second.says("#edit-text", "bowl")
 }
 
-// seeNotifications: one is sent, shown to all, and ends when it is acknowledged.
+// seeNotifications checks that a notification can be sent, is shown on all pages, and ends when it is acknowledged.
 func seeNotifications(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	home, b := c.visit(t, h, ""), c.visit(t, h, "#/notifications")
@@ -92,12 +91,12 @@ func seeNotifications(t *testing.T, c *chromium) {
 	b.says("#open >>> [data-test=notification]", "washing")
 	home.says("[data-test=notice]", "washing")
 	home.click("[data-test=notice] >>> [data-test=ack]")
-	home.click("[data-test=note] [data-test=close]") // so that it cannot be undone any more
+	home.click("[data-test=note] [data-test=close]") // ends the time in which the acknowledgement can be undone
 	b.lacks("#open")
 	b.says("#recent", "washing")
 }
 
-// seeQuestions: what a coding agent asks for is allowed and refused in the page.
+// seeQuestions checks that permissions that a coding agent requests can be given and denied on the page.
 func seeQuestions(t *testing.T, c *chromium) {
 	var asking sync.WaitGroup
 	t.Cleanup(asking.Wait)
@@ -119,8 +118,8 @@ func seeQuestions(t *testing.T, c *chromium) {
 	}
 }
 
-// seeTimers: a timer that a robot was told is shown by itself, and is cancelled. Others are set in the page, which says at
-// the field what is wrong.
+// seeTimers checks that a timer that was set at a robot is shown at once and can be cancelled, and that timers can be set
+// on the page, which shows a fault at its field.
 func seeTimers(t *testing.T, c *chromium) {
 	h := startAppliance(t, kitchenMAC)
 	b := c.visit(t, h, "#/timers")
@@ -134,7 +133,7 @@ func seeTimers(t *testing.T, c *chromium) {
 	b.click("[data-test=undo]")
 	b.click("[data-test=timer] [data-test=cancel]")
 	b.sees("main >>> p-empty")
-	b.view("memory", "p-memory") // which does what could be undone until then
+	b.view("memory", "p-memory") // leaving the view carries out what could be undone until then
 	b.view("timers", "p-timers")
 	b.sees("main >>> p-empty")
 	if _, text := h.Owner(http.MethodGet, "/api/v1/timers", ""); strings.TrimSpace(text) != "[]" {
@@ -158,7 +157,7 @@ func seeTimers(t *testing.T, c *chromium) {
 	b.says("[data-test=timer]=Good", "07:30")
 }
 
-// written is a file with a content.
+// written writes a file to a temporary directory and returns its path.
 func written(t *testing.T, name string, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -166,7 +165,7 @@ func written(t *testing.T, name string, content []byte) string {
 	return path
 }
 
-// upload gives the firmware view an image.
+// upload uploads an image in the firmware view.
 func (b *tab) upload(file string) {
 	b.t.Helper()
 	b.give("#upload [name=file]", file)
@@ -174,8 +173,7 @@ func (b *tab) upload(file string) {
 	b.click("#upload [data-test=upload]")
 }
 
-// seeRollouts: an image is uploaded, rolled out to half of the robots, paused and
-// resumed.
+// seeRollouts checks that an image can be uploaded, rolled out to half of the robots, paused and resumed.
 func seeRollouts(t *testing.T, c *chromium) {
 	h := startAppliance(t, kitchenMAC)
 	b := c.visit(t, h, "#/firmware")
@@ -205,7 +203,7 @@ func seeRollouts(t *testing.T, c *chromium) {
 	}
 }
 
-// seeRefusedUploads: each with a sentence, and nothing of it stays.
+// seeRefusedUploads checks that each refused upload is explained by a sentence, and that nothing of it is stored.
 func seeRefusedUploads(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	b := c.comeIn(t, h)
@@ -224,7 +222,7 @@ func seeRefusedUploads(t *testing.T, c *chromium) {
 	b.choose("[data-test=language]", "de")
 	b.upload(written(t, "notes.txt", []byte("Dear diary")))
 	b.says("#refused", "Diese Datei ist keine Firmware eines Roboters:")
-	b.says("#refused [lang=en]", "firmware") // what the server says of it
+	b.says("#refused [lang=en]", "firmware") // the sentence of the server
 	if _, text := h.Owner(http.MethodGet, "/api/v1/firmware", ""); strings.Contains(text, "sha256") {
 		t.Errorf("the catalogue is %s", text)
 	}
@@ -235,8 +233,8 @@ func seeRefusedUploads(t *testing.T, c *chromium) {
 	b.sees("#refused")
 }
 
-// seeBrokenUploads: one that its owner stops and one whose connection is lost end with
-// a sentence, and nothing of them stays.
+// seeBrokenUploads checks that an upload that the owner stops, and one whose connection is lost, end with a sentence,
+// and that nothing of them is stored.
 func seeBrokenUploads(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	r, at := relayTo(t, h.LocalURL())
@@ -260,8 +258,7 @@ func seeBrokenUploads(t *testing.T, c *chromium) {
 	}
 }
 
-// seeBackup: a backup is downloaded whole, and what it is of comes back with it
-// after a restart.
+// seeBackup checks that a backup can be downloaded completely, and that its data is restored after a restart.
 func seeBackup(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "")
 	h.Admin(http.MethodPost, "/api/v1/memory", `{"text":"The cat is called Miso."}`, nil)

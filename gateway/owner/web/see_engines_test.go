@@ -15,9 +15,9 @@ import (
 	"perch/must"
 )
 
-// seeEngines: while a robot talks, its owner adds a brain by the page, which refuses a wrong address at the field, and the
-// next turn is answered by it. The order is changed by keys and by dragging, an engine is changed and removed, and the list
-// is given back to the owner's file.
+// seeEngines checks the list of engines. An owner adds a brain while a robot talks; the page shows a wrong address at its
+// field, and the new brain answers the next turn. The owner changes the order with keys and by dragging, changes and
+// removes an engine, and resets the list to that of the configuration file.
 func seeEngines(t *testing.T, c *chromium) {
 	talking, next := appliancetest.NewPeers(t), appliancetest.NewPeers(t)
 	talking.Words, talking.Rest = []string{"One.", " Two."}, make(chan struct{})
@@ -30,7 +30,7 @@ func seeEngines(t *testing.T, c *chromium) {
 	b := c.visit(t, h, "#/engines")
 	b.allow("status of 422")
 	b.says("#recognizer", "sphinx")
-	b.lacks("#card-recognizer [data-test=remove]") // of the only one
+	b.lacks("#card-recognizer [data-test=remove]") // the only recognizer cannot be removed
 	robot := h.StartCompanion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle(),
 		Say: appliancetest.Sentences(t, "what can you do", "what time is it")})
 	h.Await(robot, "it is answered", appliancetest.Shows("One."))
@@ -47,7 +47,7 @@ func seeEngines(t *testing.T, c *chromium) {
 	}
 	b.fill("[data-option=url] >>> input", brain)
 	b.click("[data-test=engine-save]")
-	b.sees("#brain > li:nth-child(1) >>> [data-test=go]") // it can be tried
+	b.sees("#brain > li:nth-child(1) >>> [data-test=go]") // the brain can be tried
 	b.lacks("#card-brain p-engine-form")
 	close(talking.Rest)
 	h.Await(robot, "the new brain answers", appliancetest.Shows("It is Miso."))
@@ -70,7 +70,7 @@ func seeEngines(t *testing.T, c *chromium) {
 	if got := settings(h); !strings.Contains(got, fmt.Sprintf(moved, brain)) {
 		t.Errorf("the settings are:\n%s", got)
 	}
-	b.press(kb.Enter) // on "earlier" of the engine that was moved
+	b.press(kb.Enter) // the focus is still on the button "earlier" of the moved engine
 	b.says("#brain > li:nth-child(3)", "reflex")
 	b.drag("#brain > li:nth-child(3) [data-test=grip]", 0, -400)
 	b.says("#brain > li:nth-child(1)", "reflex")
@@ -89,7 +89,7 @@ func seeEngines(t *testing.T, c *chromium) {
 	b.sees("#brain > li:nth-child(3)")
 	b.click("#brain > li:nth-child(2) [data-test=remove]")
 	b.lacks("#brain > li:nth-child(3)")
-	b.view("turns", "p-turns") // which ends the time for undoing
+	b.view("turns", "p-turns") // leaving the view ends the time for undoing
 	b.view("engines", "p-engines")
 	b.lacks("#brain > li:nth-child(3)")
 	if got := settings(h); strings.Contains(got, "geheim") {
@@ -102,7 +102,7 @@ func seeEngines(t *testing.T, c *chromium) {
 	}
 }
 
-// seeFoundEngines: what was found on the network is chosen for a job, with a list of its models.
+// seeFoundEngines checks that a server that was found on the network can be chosen as an engine, with a list of its models.
 func seeFoundEngines(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "")
 	b := c.comeIn(t, h)
@@ -129,8 +129,8 @@ func seeFoundEngines(t *testing.T, c *chromium) {
 	}
 }
 
-// seeRobotChoices: what a robot speaks, and with which voice and brain, is chosen from lists, and what is refused is shown
-// at its field.
+// seeRobotChoices checks that the language, the voice and the brain of a robot are chosen from lists, and that a refused
+// value is shown at its field.
 func seeRobotChoices(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "")
 	h.Admin(http.MethodPut, "/api/v1/config/robots.each", `[{"robot":"`+kitchenMAC+`","brain":"reflex"}]`, nil)
@@ -162,8 +162,8 @@ func seeRobotChoices(t *testing.T, c *chromium) {
 	b.says("p-robot-settings >>> p-field=Brain", "configuration file")
 }
 
-// seeTwoRemovals: of engines of the same kind, the ones that were meant are removed and changed, also while a removal
-// can still be undone.
+// seeTwoRemovals checks that the right engines of several of the same kind are removed and changed, also while another
+// removal can still be undone.
 func seeTwoRemovals(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "# nothing\n")
 	var list []map[string]any

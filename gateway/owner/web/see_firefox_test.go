@@ -10,8 +10,8 @@ import (
 	"perch/must"
 )
 
-// TestPageInFirefox goes the main paths in Firefox: an owner comes in by a link, adopts a robot, changes a setting, writes
-// to the robot in the page, and comes to its microphone over https.
+// TestPageInFirefox checks the most important uses in Firefox: an owner logs in with a link, adopts a robot, changes a
+// setting, writes to the robot in the page, and can use its microphone over https.
 func TestPageInFirefox(t *testing.T) {
 	t.Parallel()
 	h := houseOf(t, appliancetest.Configured(t, "adoption: code\n"))
@@ -48,7 +48,7 @@ func TestPageInFirefox(t *testing.T) {
 	f.fill("[data-test=write]", "look left")
 	f.click("[data-test=send]")
 	f.says("[data-test=tool]", "self.robot.set_head_angles")
-	f.says("[data-test=said-robot]", "left") // not played: without a sound card, Firefox plays nothing
+	f.says("[data-test=said-robot]", "left") // only the text, because Firefox plays nothing without a sound card
 
 	f.click("[data-test=use-microphone]")
 	f.says("[data-test=fingerprint]", h.Fingerprint)

@@ -14,7 +14,7 @@ import (
 	"perch/must"
 )
 
-// waiting is an appliance with robots that wait for adoption.
+// waiting starts an appliance with robots that wait for adoption.
 func waiting(t *testing.T, robots ...device.ID) *appliancetest.Appliance {
 	t.Helper()
 	cfg := appliancetest.Config()
@@ -26,14 +26,15 @@ func waiting(t *testing.T, robots ...device.ID) *appliancetest.Appliance {
 	return h
 }
 
-// listed is how many there are of what the API lists at a path.
+// listed returns the length of the list at a path of the API.
 func listed(h *appliancetest.Appliance, path string) int {
 	var all []any
 	h.Admin(http.MethodGet, path, "", &all)
 	return len(all)
 }
 
-// seeWants: Home shows first what wants a person, the menu and the tab's title count it, and what was done can be undone.
+// seeWants checks that Home first shows what needs the owner's attention, that the menu and the title of the tab show the
+// number of such items, and that actions can be undone.
 func seeWants(t *testing.T, c *chromium) {
 	h := waiting(t, guest, "a0b1c2d3e402", "a0b1c2d3e403")
 	h.Admin(http.MethodPost, "/api/v1/notifications", `{"text":"The plants want water.","speak":false}`, nil)
@@ -58,7 +59,7 @@ func seeWants(t *testing.T, c *chromium) {
 	title("(5) Home")
 	b.click("[data-test=ack-all]")
 	title("(3) Home")
-	b.click("[data-test=note] [data-test=close]") // it cannot be undone any more
+	b.click("[data-test=note] [data-test=close]") // ends the time for undoing
 	h.Eventually("both are acknowledged", func() bool { return listed(h, "/api/v1/notifications") == 0 })
 	b.lacks("[data-test=badge-notifications]")
 
@@ -78,7 +79,7 @@ func seeWants(t *testing.T, c *chromium) {
 	b.sees("[data-test=calm]")
 }
 
-// seeRefused: the list of the refused check-ins is forgotten.
+// seeRefused checks that the list of refused check-ins can be deleted.
 func seeRefused(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	h.Request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", "not-a-mac", "Client-Id", "x")
@@ -93,7 +94,7 @@ func seeRefused(t *testing.T, c *chromium) {
 	h.Eventually("they are forgotten", func() bool { return listed(h, "/api/v1/refused") == 0 })
 }
 
-// seeFifty: a house with fifty robots shows all of them, small, and finds one by its name.
+// seeFifty checks that fifty robots are all shown, with small cards, and that a robot can be found by its name.
 func seeFifty(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	for i := range 50 {
@@ -119,14 +120,14 @@ func seeFifty(t *testing.T, c *chromium) {
 	b.says("main", "No robot has this name")
 }
 
-// seeAsk: a question that is typed at a robot's card is answered: by the robot if its channel is open, and else by the
-// agent, for the robot to say when it wakes.
+// seeAsk checks that a question that is typed at a robot's card is answered: by the robot if its channel is open, and
+// otherwise by the agent, whose answer the robot speaks when it connects next.
 func seeAsk(t *testing.T, c *chromium) {
 	h := startAppliance(t, kitchenMAC)
 	h.Admin(http.MethodPut, "/api/v1/devices/"+kitchen, `{"name":"Kitchen"}`, nil)
 	robot := c.visit(t, h, "robot")
 	robot.until(`see.one("[data-test=status]")?.dataset.state === "idle"`)
-	robot.talkInPage("what time is it") // which opens its channel
+	robot.talkInPage("what time is it") // opens the robot's channel
 	id := value[string](robot, `see.one("p-web-robot").robot.keeper.flash.mac.replaceAll(":", "")`)
 	b := robot.beside()
 	b.open(h.LocalURL())
@@ -149,7 +150,7 @@ func seeAsk(t *testing.T, c *chromium) {
 	b.says("[data-test=transcript]", "two plus two")
 }
 
-// seeTab: a robot that is a tab of a browser is on Home until its tab is closed, and again after the browser's "Back".
+// seeTab checks that Home shows a robot in a browser tab until the tab is closed, and again after the browser's "Back".
 func seeTab(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	robot := c.visit(t, h, "robot")
@@ -167,8 +168,8 @@ func seeTab(t *testing.T, c *chromium) {
 	b.sees("[data-test=no-robot]")
 }
 
-// seeOffline: a page whose server is away says when it was last there, and opens by itself when it is back. Nothing of
-// the household is stored for it.
+// seeOffline checks that the page says when the server was last reached while it cannot be reached, and opens without
+// an action of the owner when the server is back. The browser stores no private data for that.
 func seeOffline(t *testing.T, c *chromium) {
 	h := startAppliance(t, kitchenMAC)
 	r, at := relayTo(t, h.LocalURL())
@@ -195,7 +196,7 @@ func seeOffline(t *testing.T, c *chromium) {
 	b.until("see.has('main > p-home')")
 }
 
-// seeTargets: on a phone, what is pressed in the bar, on Home and in Talk is at least 44 px wide and high.
+// seeTargets checks that on a phone all buttons of the bar, of Home and of Talk are at least 44 px wide and high.
 func seeTargets(t *testing.T, c *chromium) {
 	h := waiting(t, "a0b1c2d3e402", "a0b1c2d3e403")
 	h.Adopt(kitchenMAC)

@@ -13,8 +13,7 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// hostile are texts that are markup, if they are not taken for text. Each sets a
-// flag where it runs.
+// hostile returns texts that a page could mistake for markup, a script or a link. Each sets the variable pwned if it runs.
 func hostile() []string {
 	return []string{
 		`<img src=x onerror=globalThis.pwned=1>`,
@@ -25,8 +24,7 @@ func hostile() []string {
 	}
 }
 
-// told are all events that tell texts of robots, people, models and agents, with a
-// text in each of their fields.
+// told returns all events with texts of robots, people, models and agents, with the given text in each text field.
 func told(text string) (all []event.Event) {
 	for _, e := range []event.Event{event.RobotSeen{}, event.RobotRenamed{}, event.RobotConnected{}, event.ListeningStarted{}, event.Heard{},
 		event.ThinkingStarted{}, event.StateTold{}, event.ToolStatus{}, event.Emotion{}, event.SpeakingStarted{}, event.Said{}, event.TurnEnded{},
@@ -45,8 +43,8 @@ func told(text string) (all []event.Event) {
 	return append(all, event.Perceived{Name: text, Data: json.RawMessage(`{` + quote(text) + `:` + quote(text) + `}`)})
 }
 
-// attack has strangers, a robot, an owner's programs and the appliance's own log
-// write hostile texts wherever they can.
+// attack sends hostile texts to the appliance as robots that are not adopted, as an adopted robot and as the owner's
+// programs, and writes them to the log.
 func attack(h *appliancetest.Appliance) {
 	h.T.Helper()
 	var tools []device.Tool
@@ -66,14 +64,13 @@ func attack(h *appliancetest.Appliance) {
 	h.Owner(http.MethodPut, "/api/v1/devices/"+kitchen, `{"name":`+quote(hostile()[0][:30])+`}`)
 }
 
-// seeHostile: whatever robots, skins, models and others of the network write is
-// shown as it is, in every view.
+// seeHostile checks that hostile texts are shown as text in every view.
 func seeHostile(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "")
 	evil := hostile()
 	h.Adopt(kitchenMAC)
 	b := c.comeIn(t, h)
-	b.allow("status of 4") // a robot of such a name is looked for, and there is none
+	b.allow("status of 4") // the page requests a robot of such a name, which does not exist
 	b.open(h.LocalURL())
 	attack(h)
 	for _, v := range views(kitchen) {
@@ -89,9 +86,9 @@ func seeHostile(t *testing.T, c *chromium) {
 		b.harmless(v.hash)
 		b.fits(v.hash)
 	}
-	// That the texts are there, and so have been tried.
+	// The texts must be shown, so that they have been tried.
 	b.view("", "p-home")
-	b.says("[data-test=refused]", evil[len(evil)-1]) // the latest of an address
+	b.says("[data-test=refused]", evil[len(evil)-1]) // the latest refused check-in of the address
 	for _, shown := range []struct{ hash, element, where string }{
 		{"memory", "p-memory", "[data-test=memory]"}, {"notifications", "p-notifications", "[data-test=notification]"},
 		{"sensed", "p-sensed", "[data-test=sensed]"}, {"logs", "p-logs", "[data-test=line]"},
@@ -105,7 +102,7 @@ func seeHostile(t *testing.T, c *chromium) {
 	}
 }
 
-// harmless fails the test where a text has become markup, or a link that runs.
+// harmless fails the test if a text has become markup, or a link that runs a script.
 func (b *tab) harmless(what string) {
 	b.t.Helper()
 	b.until("!see.has('main >>> .loading')")

@@ -11,9 +11,8 @@ import (
 	"perch/remote/supervisor/supervisortest"
 )
 
-// seeIngress: in Home Assistant's sidebar the page needs no login, and everything it asks for
-// comes below the path that Home Assistant has for it: files, the stream of events, and the
-// WebSocket of the robot.
+// seeIngress checks that the page needs no login in Home Assistant's side bar, and that it requests everything below the
+// path of the ingress: files, the stream of events, and the WebSocket of the robot.
 func seeIngress(t *testing.T, c *chromium) {
 	config := appliancetest.Config()
 	config.Web.Ingress, config.Web.IngressListen = []string{"127.0.0.1"}, appliancetest.FreeAddress(t)
@@ -33,7 +32,7 @@ func seeIngress(t *testing.T, c *chromium) {
 	b.open(ha.URL + supervisortest.IngressPath + "/")
 	b.until("see.has('main > p-home') && !see.has('main >>> .loading')")
 	b.lacks("body=" + kitchen)
-	h.StartRobot(simrobot.Options{MAC: kitchenMAC, Asleep: true, Forever: true}) // of which only the stream can tell
+	h.StartRobot(simrobot.Options{MAC: kitchenMAC, Asleep: true, Forever: true}) // the page learns of this robot only from the stream of events
 	b.until(`see.says("body", "` + kitchen + `")`)
 	b.boots(ha.URL + supervisortest.IngressPath + "/robot")
 }

@@ -12,7 +12,7 @@ import (
 	"perch/must"
 )
 
-// pageWords are the sentences of the page in a language, by view and key.
+// pageWords returns the sentences of the page in a language, by view and key.
 func pageWords(t *testing.T, tag language.Tag) (words map[string]map[string]string) {
 	t.Helper()
 	for _, name := range []string{"home.json", "page.json"} {
@@ -25,8 +25,8 @@ func pageWords(t *testing.T, tag language.Tag) (words map[string]map[string]stri
 	return words
 }
 
-// seeLanguages: every view in every language fits a telephone, and has nothing left of
-// what it said in English. The page changes its language where it is.
+// seeLanguages checks that every view fits a phone in every language and shows no English sentence that is translated,
+// and that the page changes its language without being reloaded.
 func seeLanguages(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "adoption: code\n")
 	h.Adopt(kitchenMAC)
@@ -36,7 +36,7 @@ func seeLanguages(t *testing.T, c *chromium) {
 	for _, tag := range language.All() {
 		words[tag] = pageWords(t, tag)
 	}
-	// english are the sentences that a language says otherwise.
+	// english returns the English sentences whose translation differs, with their translations.
 	english := func(tag language.Tag) map[string]string {
 		said, kept := map[string]string{}, map[string]bool{}
 		for view, all := range words["en"] {
@@ -50,7 +50,7 @@ func seeLanguages(t *testing.T, c *chromium) {
 				delete(said, text)
 			}
 		}
-		var labels map[string][]string // of the settings: the network is "Red" in Spanish
+		var labels map[string][]string // labels of the settings; in Spanish, "Red" means network
 		text, err := os.ReadFile(filepath.Join("../../../language", string(tag), "labels.json"))
 		if err == nil {
 			err = json.Unmarshal(text, &labels)
@@ -81,7 +81,7 @@ func seeLanguages(t *testing.T, c *chromium) {
 			})()`)
 			b.until("document.documentElement.lang === " + quote(string(tag)))
 			b.frame()
-			if v.hash == "settings" { // what keys mean loads by itself
+			if v.hash == "settings" { // the descriptions of the keys are loaded separately
 				b.until(`see.all(".doc").length > 60`)
 				b.until(`see.all(".doc [lang=en]").length < 30`)
 			}

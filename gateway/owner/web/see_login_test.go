@@ -12,13 +12,13 @@ import (
 	"perch/must"
 )
 
-// refusals are what a browser says of its own when somebody is not let in.
+// Texts that a browser writes to the console when a login is refused.
 const (
 	notIn    = "status of 401"
 	tooOften = "status of 429"
 )
 
-// enter comes in by the owner's token.
+// enter logs in with the admin token.
 func (b *tab) enter(h *appliancetest.Appliance) {
 	b.t.Helper()
 	b.open(h.URL("/"))
@@ -27,8 +27,8 @@ func (b *tab) enter(h *appliancetest.Appliance) {
 	b.sees("main > p-home")
 }
 
-// seeComingIn: a page that is the owner's sends others to where they come in, who
-// are told whose it is and nothing else.
+// seeComingIn checks that a page that needs the owner redirects to the login, which shows nothing of the appliance but
+// its name.
 func seeComingIn(t *testing.T, c *chromium) {
 	h := startAppliance(t, kitchenMAC)
 	b := c.browse(t)
@@ -54,8 +54,8 @@ func seeComingIn(t *testing.T, c *chromium) {
 	b.sees("main > p-memory")
 }
 
-// seeThisMachine: a browser of this machine sees everything without a key. What would change
-// something says how to come in, and works then.
+// seeThisMachine checks that a browser on this machine can read everything without a login. An action that changes
+// something asks for a login, and works afterwards.
 func seeThisMachine(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "name: perch\n")
 	b := c.browse(t)
@@ -68,7 +68,7 @@ func seeThisMachine(t *testing.T, c *chromium) {
 	b.click("[data-test=come-in]")
 	b.sees("main > p-login")
 	b.open(h.LocalURL())
-	b.click("[data-test=first]") // the first steps change settings, so that they begin with the login
+	b.click("[data-test=first]") // the first steps begin with the login, because they change settings
 	b.sees("main > p-login")
 	b.axe("coming in on this machine")
 	b.fill("#token", h.OwnerToken())
@@ -83,13 +83,13 @@ func seeThisMachine(t *testing.T, c *chromium) {
 	var made struct{ URLs []string }
 	h.Admin(http.MethodPost, "/api/v1/link", "", &made)
 	second := c.browse(t)
-	second.open(made.URLs[len(made.URLs)-1]) // which perch open opens on a screen of this machine
+	second.open(made.URLs[len(made.URLs)-1]) // perch open opens this URL on a machine with a screen
 	second.sees("main > p-home")
 	second.lacks("[data-test=come-in]")
 	second.sees("[data-test=logout]")
 }
 
-// seeLink: a link lets in once.
+// seeLink checks that a link logs in once.
 func seeLink(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	var made struct{ URLs []string }
@@ -112,7 +112,7 @@ func seeLink(t *testing.T, c *chromium) {
 	second.lacks("[data-test=nav-home]")
 }
 
-// seeCode: six digits let in once, and a robot that its owner has adopted is asked to say some.
+// seeCode checks that six digits log in once, and that an adopted robot can be requested to say a code.
 func seeCode(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	var made struct{ Code string }
@@ -136,14 +136,14 @@ func seeCode(t *testing.T, c *chromium) {
 	b.sees("main > p-home")
 }
 
-// seeLockout: after ten wrong tokens the right one is refused, too.
+// seeLockout checks that after ten wrong tokens the right one is refused too.
 func seeLockout(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	b := c.browse(t)
 	b.allow(notIn, tooOften)
 	b.open(h.URL("/"))
 	b.sees("#token")
-	for range 9 { // at once, for tries come back with time
+	for range 9 { // quickly, because another try is allowed every six seconds
 		if status := value[int](b, `fetch("session", { method: "POST", headers: { "Content-Type": "application/json" },
 			body: '{"token":"wrong"}' }).then((r) => r.status)`); status != http.StatusUnauthorized {
 			t.Errorf("a wrong token is answered with %d", status)
@@ -159,8 +159,8 @@ func seeLockout(t *testing.T, c *chromium) {
 	b.lacks("[data-test=nav-home]")
 }
 
-// seeLoggingOut: it ends the session of one browser and what its pages are being told; other browsers stay in
-// until all sessions are ended by the button for that.
+// seeLoggingOut checks that a logout ends the session of one browser and the streams of its pages. Other browsers stay
+// logged in until all sessions are ended with the button for that.
 func seeLoggingOut(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	first, phone := c.browse(t), c.browse(t)

@@ -27,7 +27,7 @@ import (
 type house struct {
 	*appliancetest.Appliance
 	web.House
-	file string // the certificate of its authority, as a phone downloads it
+	file string // path of the authority's certificate, as a phone downloads it
 }
 
 func startHouse(t *testing.T) *house {
@@ -35,7 +35,7 @@ func startHouse(t *testing.T) *house {
 	return houseOf(t, startAppliance(t))
 }
 
-// houseOf opens an appliance's https address.
+// houseOf opens the https address of an appliance.
 func houseOf(t *testing.T, a *appliancetest.Appliance) *house {
 	t.Helper()
 	h := &house{Appliance: a}
@@ -48,12 +48,12 @@ func houseOf(t *testing.T, a *appliancetest.Appliance) *house {
 	return h
 }
 
-// at returns the address at which the browser of a device that is not this machine opens the page.
+// at returns the http URL at which a browser on another machine opens the page.
 func (h *house) at() string { return strings.Replace(h.URL("/"), "127.0.0.1", "perch.local", 1) }
 
 var resolve = chromedp.Flag("host-resolver-rules", "MAP perch.local 127.0.0.1")
 
-// trust has the programs that use a database of certificates (NSS) trust an authority.
+// trust adds an authority to a database of certificates (NSS), such as that of Chromium.
 func trust(t *testing.T, database, authority string) {
 	t.Helper()
 	certutil, err := exec.LookPath("certutil")
@@ -65,7 +65,7 @@ func trust(t *testing.T, database, authority string) {
 	}
 }
 
-// logIn logs in by the token.
+// logIn logs in with the admin token.
 func (b *tab) logIn(at, token string) {
 	b.t.Helper()
 	b.open(at)
@@ -74,8 +74,8 @@ func (b *tab) logIn(at, token string) {
 	b.sees("main > p-home")
 }
 
-// TestMicrophoneByHTTPS: from the sentence that says why there is no microphone, a browser that trusts the authority of the
-// house comes to a robot that hears.
+// TestMicrophoneByHTTPS checks that the sentence that says why there is no microphone leads to the https address, at which
+// a browser that trusts Perch's authority has a microphone for the robot in the page.
 func TestMicrophoneByHTTPS(t *testing.T) {
 	t.Parallel()
 	const sentence = "set the volume to forty percent"
@@ -107,7 +107,7 @@ func TestMicrophoneByHTTPS(t *testing.T) {
 	b.open(value[string](b, "location.origin") + "/#/microphone")
 	b.sees("[data-test=secure]")
 
-	// The session over https is one of its own: it ends alone.
+	// A logout over https does not end the session over http.
 	b.allow(notIn)
 	b.at(1400, 900)
 	b.click("[data-test=logout]")
@@ -116,7 +116,8 @@ func TestMicrophoneByHTTPS(t *testing.T) {
 	b.sees("main > p-home")
 }
 
-// seeWarning: a browser that does not know the authority warns, and whoever goes on has a microphone.
+// seeWarning checks that a browser that does not trust the authority shows a warning, after which the page can still be
+// opened and has a microphone.
 func seeWarning(t *testing.T, c *chromium) {
 	h := startHouse(t)
 	b := c.browse(t)
@@ -137,10 +138,11 @@ func seeWarning(t *testing.T, c *chromium) {
 	if !value[bool](b, "window.isSecureContext && !!navigator.mediaDevices") {
 		t.Error("the page has no microphone")
 	}
-	b.logIn(h.at(), h.OwnerToken()) // over http, where the browser keeps the other session's cookie
+	b.logIn(h.at(), h.OwnerToken()) // over http, while the browser has the cookie of the session over https
 }
 
-// seeSpokenFirstTalk: over plain http the last of the first steps asks to write, and leads to https, where it goes on.
+// seeSpokenFirstTalk checks that over plain http the last of the first steps asks the owner to write, and leads to the
+// https address, at which the step continues.
 func seeSpokenFirstTalk(t *testing.T, c *chromium) {
 	h := houseOf(t, appliancetest.Configured(t, "name: perch\n"))
 	b := c.browse(t)
@@ -169,8 +171,9 @@ func seeSpokenFirstTalk(t *testing.T, c *chromium) {
 	b.lacks("[data-test=first]")
 }
 
-// TestHTTPS: the address has what the owner's page needs, under the authority alone, and remembers no browser that it was
-// there (HSTS), for http must go on working.
+// TestHTTPS checks that the https address serves the page and its API, but not the routes of robots, and that its
+// certificate is signed by Perch's authority. The responses have no Strict-Transport-Security header, because http must
+// remain usable.
 func TestHTTPS(t *testing.T) {
 	h := startHouse(t)
 	der := must.Value(os.ReadFile(h.file))(t)
@@ -210,7 +213,7 @@ func TestHTTPS(t *testing.T) {
 		t.Errorf("%v %.100s %v", answer, text, err)
 	}
 
-	// It is there again after a restart, at which nobody asks for it.
+	// After a restart, the address is open without a request for it.
 	h.Stop()
 	again := appliancetest.Start(t, appliancetest.Config(), h.Data)
 	u.Host = strings.Replace(again.Listeners.At(listener.TLS)[0], "127.0.0.1", u.Hostname(), 1)

@@ -13,7 +13,7 @@ import (
 	"perch/must"
 )
 
-// TestMoodPictures makes those of the moods, as TestPictures makes the others.
+// TestMoodPictures makes the pictures of the moods in the folder that PERCH_SCREENSHOTS names (see TestPictures).
 func TestMoodPictures(t *testing.T) {
 	to := os.Getenv("PERCH_SCREENSHOTS")
 	if to == "" {
@@ -26,7 +26,7 @@ func TestMoodPictures(t *testing.T) {
 	b.sees("stack-chan-face")
 	for _, name := range []string{"neutral", "concern", "celebration", "patience", "curiosity", "empathy", "uncertain"} {
 		m := felt(t, name)
-		// The face is given the mood as it is given that of a frame.
+		// Sets the mood in the face in the same way as an event does.
 		value[bool](b, `(() => { const f = see.one("stack-chan-face"), m = `+encoded(t, m)+`;
 			f.state = "idle"; f.emotion = "neutral"; f.feels = { dominant: m.dominant, morphs: m.morphs, ...m.head }; return true; })()`)
 		value[bool](b, `new Promise((r) => setTimeout(() => r(true), 1200))`)
@@ -35,7 +35,7 @@ func TestMoodPictures(t *testing.T) {
 	}
 }
 
-// encoded is a mood as JavaScript writes it.
+// encoded returns a mood in JSON.
 func encoded(t *testing.T, m event.Mood) string {
 	t.Helper()
 	text, err := json.Marshal(m)
@@ -43,7 +43,7 @@ func encoded(t *testing.T, m event.Mood) string {
 	return string(text)
 }
 
-// felt is the mood after two seconds of a strong feeling.
+// felt returns the mood after two seconds of the named feeling.
 func felt(t *testing.T, name string) event.Mood {
 	t.Helper()
 	var s mood.State

@@ -16,12 +16,12 @@ import (
 	"perch/must"
 )
 
-// plainName is a name of this machine at which a browser takes plain HTTP for what it is:
-// it sends no Sec-Fetch-Site there, as it does at a loopback address.
+// plainName is a name of this machine for which a browser treats plain HTTP as insecure. For such a name, unlike for a
+// loopback address, it sends no Sec-Fetch-Site.
 const plainName = "perch.home.arpa"
 
-// otherPort tries to read what is the owner's with the owner's cookie, as a page of
-// another port of the same host.
+// otherPort is a JavaScript function with which a page on another port of the same host tries to read the owner's data
+// with the owner's cookie.
 const otherPort = `(async (perch, robot) => {
 	const shows = (src) => new Promise((resolve) => {
 		const image = new Image();
@@ -40,9 +40,8 @@ const otherPort = `(async (perch, robot) => {
 	return JSON.stringify(all);
 })`
 
-// TestAnotherPortReadsNothing: a page of another port of the same host, over plain HTTP,
-// is shown nothing with the owner's cookie, while the owner's own page shows pictures and
-// events.
+// TestAnotherPortReadsNothing checks that a page on another port of the same host, over plain HTTP, can read nothing with
+// the owner's cookie, while Perch's own page shows pictures and events.
 func TestAnotherPortReadsNothing(t *testing.T) {
 	c := startChromium(t, chromedp.Flag("host-resolver-rules", "MAP "+plainName+" 127.0.0.1"))
 	h := startAppliance(t, kitchenMAC)
@@ -61,7 +60,7 @@ func TestAnotherPortReadsNothing(t *testing.T) {
 	robot.SendSensorEvent("face_detected", `{"count":1}`)
 	b.until("see.one('p-shell')?.link === 'fine'")
 	h.StartRobot(simrobot.Options{MAC: guestMAC, Asleep: true, Forever: true})
-	b.view("", "p-home") // which the stream of events tells of
+	b.view("", "p-home") // Home learns of changes from the stream of events
 	b.until(`see.says("body", "` + guest + `")`)
 
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestPictures makes those of docs/pictures where PERCH_SCREENSHOTS names a folder:
+// TestPictures makes the pictures of docs/pictures in the folder that PERCH_SCREENSHOTS names, and is skipped without it:
 // PERCH_SCREENSHOTS=$PWD/docs/pictures go test -run TestPictures ./gateway/owner/web
 func TestPictures(t *testing.T) {
 	to := os.Getenv("PERCH_SCREENSHOTS")
@@ -42,13 +42,13 @@ func TestPictures(t *testing.T) {
 		b.sized(to, v.name, v.top)
 	}
 	b.at(1400, 900)
-	b.open(startAppliance(t).LocalURL() + "robot") // which adopts it by itself
+	b.open(startAppliance(t).LocalURL() + "robot") // the appliance adopts the robot in the page at once
 	b.until(`see.one("[data-test=status]")?.dataset.state === "idle"`)
 	b.talkInPage("what can you do")
 	b.sized(to, "page", "body")
 }
 
-// talkInPage writes to the robot in the page, and waits for its answer.
+// talkInPage writes to the robot in the page, and waits for the robot's answer.
 func (b *tab) talkInPage(text string) {
 	b.t.Helper()
 	b.fill("[data-test=write]", text)
@@ -58,7 +58,7 @@ func (b *tab) talkInPage(text string) {
 	b.until(`see.one("[data-test=status]").dataset.state !== "speaking"`)
 }
 
-// sized takes a picture for a desk and one for a telephone, from an element on.
+// sized takes a picture in the size of a desktop and one in that of a phone, each with the element top at its top.
 func (b *tab) sized(to, name, top string) {
 	b.t.Helper()
 	for suffix, size := range map[string][2]int64{"": {1400, 900}, "-narrow": {360, 780}} {

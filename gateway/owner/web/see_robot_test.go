@@ -18,7 +18,7 @@ import (
 	"perch/must"
 )
 
-// seeAdoption: a robot that waits is adopted by a click.
+// seeAdoption checks that a waiting robot can be adopted with a click.
 func seeAdoption(t *testing.T, c *chromium) {
 	cfg := appliancetest.Config()
 	cfg.Adoption = "code"
@@ -38,7 +38,7 @@ func seeAdoption(t *testing.T, c *chromium) {
 	b.lacks("p-dialog")
 }
 
-// seeTwoClients: of two clients that claim a robot, its owner adopts one by a click.
+// seeTwoClients checks that the owner can adopt one of two clients that claim to be a robot with a click.
 func seeTwoClients(t *testing.T, c *chromium) {
 	cfg := appliancetest.Config()
 	cfg.Adoption = "code"
@@ -60,8 +60,9 @@ func seeTwoClients(t *testing.T, c *chromium) {
 	}
 }
 
-// seeRestored: a backup holds no codes. After it is restored on another machine, robots that waited are not called
-// contested, and each is refused or adopted by a click. Of an adopted robot, another device that claims to be it is refused.
+// seeRestored checks robots after a backup, which contains no adoption codes, was restored on another machine. Robots that
+// waited are not shown as contested, and each can be refused or adopted with a click. Another device that claims to be an
+// adopted robot can be refused.
 func seeRestored(t *testing.T, c *chromium) {
 	cfg := appliancetest.Config()
 	cfg.Adoption = "code"
@@ -105,7 +106,7 @@ func seeRestored(t *testing.T, c *chromium) {
 	b.click("[data-test=note] [data-test=close]")
 	h.Eventually("it is refused", func() bool { return listed(h, "/api/v1/devices") == 2 })
 
-	for range 2 { // it tries again
+	for range 2 { // the other device tries twice
 		checkIn(kitchenMAC, "a-stranger")
 		b.says("[data-test=waiting-"+kitchen+"]", "Another device")
 		b.axe("another device that claims to be a robot")
@@ -121,7 +122,7 @@ func seeRestored(t *testing.T, c *chromium) {
 	}
 }
 
-// seeAddByHand: beside a robot, one that makes no check-in is added, and what to enter in it is shown.
+// seeAddByHand checks that a robot that makes no check-in can be added, and that the page shows what to enter in it.
 func seeAddByHand(t *testing.T, c *chromium) {
 	h := startAppliance(t, kitchenMAC)
 	h.Admin(http.MethodPost, "/api/v1/devices", `{"name":"kitchen"}`, nil)
@@ -149,7 +150,7 @@ func seeAddByHand(t *testing.T, c *chromium) {
 	}
 }
 
-// called is an observation: one of a robot's tools is called.
+// called returns a condition for a simulated robot's observation: a call of the tool with the given arguments.
 func called(tool string, arguments ...string) func(simrobot.Observation) bool {
 	return func(o simrobot.Observation) bool {
 		c, is := o.(simrobot.Called)
@@ -160,8 +161,8 @@ func called(tool string, arguments ...string) func(simrobot.Observation) bool {
 	}
 }
 
-// seeRobot: an owner has a robot speak, turns its head by mouse and keys, lights its
-// LEDs, sets its volume and its name, runs a tool of its; the robot does all of it.
+// seeRobot checks that an owner can make a robot speak, turn its head with the mouse and with keys, light its LEDs, set
+// its volume and its name, and run one of its tools.
 func seeRobot(t *testing.T, c *chromium) {
 	h := startAppliance(t, kitchenMAC)
 	robot := h.StartCompanion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
@@ -207,9 +208,9 @@ func seeRobot(t *testing.T, c *chromium) {
 	b.says(tool+" >>> [data-test=answer]", "true")
 }
 
-// seeFacts: a robot that is connected is here, and not "last seen" minutes ago; without an image for its board
-// its firmware is not called up to date; a robot that is not there has no face; one that waits, whose code has
-// run out, is adopted by one click; and a household whose language no recognizer knows is told so.
+// seeFacts checks that a connected robot is shown as here, not as last seen minutes ago; that firmware is not called up to
+// date if there is no image for the board; that an unknown robot has no face; that a waiting robot whose code has expired
+// can be adopted with one click; and that the page names a configured language that no recognizer supports.
 func seeFacts(t *testing.T, c *chromium) {
 	cfg := appliancetest.Config()
 	cfg.Adoption, cfg.Language, cfg.Skins.Key = "code", "ja", appliancetest.Key
@@ -243,8 +244,8 @@ func seeFacts(t *testing.T, c *chromium) {
 	nobody.until(`see.one("stack-chan-face")?.text.includes("no robot “nobody”")`)
 }
 
-// seeSpeech: what becomes of a text is shown from what the robot does: it waits for the robot, is being
-// spoken, was spoken, or could not be.
+// seeSpeech checks that the page shows whether a text waits for the robot, is being spoken, was spoken, or cannot be
+// spoken.
 func seeSpeech(t *testing.T, c *chromium) {
 	h := startAppliance(t, kitchenMAC)
 	b := c.visit(t, h, "#/robots/"+kitchen)
@@ -266,8 +267,8 @@ func seeSpeech(t *testing.T, c *chromium) {
 	b.says("[data-test=speech]", "")
 }
 
-// seeTwoSettings: of two owners who set the same of a robot, the second sees what
-// the first has set, and has lost nothing typed.
+// seeTwoSettings checks that an owner who is editing a robot's settings sees what another owner has set meanwhile, and
+// loses nothing that was typed.
 func seeTwoSettings(t *testing.T, c *chromium) {
 	h := startAppliance(t, kitchenMAC)
 	first, second := c.visit(t, h, "#/robots/"+kitchen), c.visit(t, h, "#/robots/"+kitchen)

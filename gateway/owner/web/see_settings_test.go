@@ -20,12 +20,12 @@ import (
 	"perch/must"
 )
 
-// gone is what a browser says of requests to an appliance that starts anew.
+// gone returns the texts that a browser writes to the console for requests to an appliance that restarts.
 func gone() []string {
 	return []string{"ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE"}
 }
 
-// file is the configuration of an appliance.
+// file returns the text of the configuration file of an appliance.
 func file(h *appliancetest.Appliance) string {
 	h.T.Helper()
 	text, err := os.ReadFile(h.File)
@@ -33,15 +33,15 @@ func file(h *appliancetest.Appliance) string {
 	return string(text)
 }
 
-// set types a value of a key into its form.
+// set finds a key of the configuration and types a value into its form.
 func (b *tab) set(key, to string) {
 	b.t.Helper()
 	b.fill("#find", key)
 	b.fill("[data-key='"+key+"'] >>> input", to)
-	b.press(kb.Tab) // it is a change once the field is left
+	b.press(kb.Tab) // the page notices the change when the field loses the focus
 }
 
-// settings are what an owner has changed on the page.
+// settings returns the settings that were changed on the page, as they are stored.
 func settings(h *appliancetest.Appliance) string {
 	h.T.Helper()
 	text, err := os.ReadFile(filepath.Join(h.Data, config.OverlayFile))
@@ -51,10 +51,10 @@ func settings(h *appliancetest.Appliance) string {
 	return string(text)
 }
 
-// seeSettings: a setting is refused with its fault, then set, which leaves the owner's file as it
-// is; the page says what needs a restart, and waits for it; the value is given back. A fault is in
-// the page's language, or marked as English. A rule is written in YAML, a secret is replaced and
-// not shown, and a text that is pasted is checked.
+// seeSettings checks that a wrong value is refused with a sentence, in the language of the page or marked as English, and
+// that a valid one is set without a change of the owner's file. The page says what needs a restart, and waits for the
+// restart. A value can be reset, a rule is written in YAML, a secret can be replaced and is not shown, and a pasted
+// configuration is checked.
 func seeSettings(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "name: house # by mDNS\n")
 	before := file(h)
@@ -70,7 +70,7 @@ func seeSettings(t *testing.T, c *chromium) {
 	b.lacks("[data-key=name] [lang=en]")
 	b.set("skins.live2d_model", "/nowhere")
 	b.click("[data-test=save]")
-	b.says("[data-key='skins.live2d_model'] [lang=en]", "no such file") // which has no German words
+	b.says("[data-key='skins.live2d_model'] [lang=en]", "no such file") // this sentence has no German translation
 	b.click("[data-key='skins.live2d_model'] [data-test=undo]")
 	b.choose("p-shell >>> [data-test=language]", "en")
 	if settings(h) != "" {
@@ -93,7 +93,7 @@ func seeSettings(t *testing.T, c *chromium) {
 		t.Errorf("the settings are:\n%s", got)
 	}
 	b.axe("settings that were changed")
-	b.fill("#find", " ") // all groups again
+	b.fill("#find", " ") // shows all groups again
 	b.click("[data-group=advanced] summary")
 	b.click("[data-test=text]")
 	b.until(`see.all("#text")[0].value.includes("name: house # by mDNS") && see.all("#text")[0].value.includes("key: ••••••")`)
@@ -124,9 +124,9 @@ func seeSettings(t *testing.T, c *chromium) {
 	}
 }
 
-// seeWhatPeopleWant: what people want of the settings, on a phone: each is found by a sentence of theirs, or is one tap away,
-// and is set without knowing how the file writes it. What needs a restart says so before it is saved, and a fault is shown at
-// its field before that. Where nothing fits, the page says where else to look.
+// seeWhatPeopleWant checks that people find on a phone what they often want to set: by a sentence in their own words, or
+// with one tap. They need not know the format of the file. The page shows a fault at its field, and whether a restart is
+// needed, before the value is saved. If a search finds nothing, the page says where else to look.
 func seeWhatPeopleWant(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "")
 	b := c.visit(t, h, "#/settings")
@@ -167,13 +167,13 @@ func seeWhatPeopleWant(t *testing.T, c *chromium) {
 	saved("robots.keep_turns", "keep_turns: 0\n")
 
 	b.fill("#find", " ")
-	b.click("[data-group=home] summary") // one tap
+	b.click("[data-group=home] summary") // the one tap
 	b.sees("[data-group=home] a[href='#/connections']")
 	b.choose("[data-key='mqtt.broker'] >>> select", "")
 	b.fill("[data-key='mqtt.broker'] >>> input", "mqtt://192.168.1.9:port")
 	b.press(kb.Tab)
 	b.says("#bar", "after a restart: MQTT broker")
-	b.says("[data-key='mqtt.broker'] .error", "mqtt://192.168.1.9:1883") // before it is saved
+	b.says("[data-key='mqtt.broker'] .error", "mqtt://192.168.1.9:1883") // the value is not saved yet
 	b.inspect("a fault before it is saved")
 	b.at(390, 844)
 	b.fill("[data-key='mqtt.broker'] >>> input", "mqtt://192.168.1.9:1883")
@@ -185,7 +185,7 @@ func seeWhatPeopleWant(t *testing.T, c *chromium) {
 	b.lacks("main >>> input[value*=a-password]")
 	first("connect Home Assistant", "mqtt.broker")
 
-	// A time is a number and a unit.
+	// A duration is entered as a number and a unit.
 	first("a robot is shown as offline", "robots.away_after")
 	b.until("see.one(\"[data-key='robots.away_after'] >>> select\").value === 'd'")
 	b.fill("[data-key='robots.away_after'] >>> input", "2")
@@ -194,7 +194,7 @@ func seeWhatPeopleWant(t *testing.T, c *chromium) {
 	b.choose("[data-key='robots.away_after'] >>> select", "m")
 	b.says("#bar", "1 change")
 	b.choose("[data-key='robots.away_after'] >>> select", "d")
-	b.lacks("p-settings >>> #bar") // it is as it was
+	b.lacks("p-settings >>> #bar") // the value is the former one, so there is nothing to save
 
 	for sentence, place := range map[string]string{"louder": "#/", "alarm clock": "#/timers", "password": ""} {
 		b.fill("#find", sentence)
@@ -219,20 +219,20 @@ func seeWhatPeopleWant(t *testing.T, c *chromium) {
 	b.says("p-config-form", "leise nachts")
 	first("leise nachts", "behaviours.quiet.hours")
 	first("Stimme ändern", "speech.synthesizers.0.voice")
-	b.fill("#find", "skins.system") // which has no German label
+	b.fill("#find", "skins.system") // this key has no German label
 	b.says("[data-key='skins.system'] label [lang=en]", "Skins may instruct")
 	speak("ja")
 	b.says("p-config-form", "夜は静かに")
 	first("夜は静かにしてほしい", "behaviours.quiet.hours")
 	speak("en")
-	b.view("settings/languages", "p-settings") // an address opens a group
+	b.view("settings/languages", "p-settings") // this address opens the group of languages
 	b.choose("[data-key=language] .compound:last-child select", "ja")
 	b.says("[data-key=language]", "Japanese")
 	saved("language", "language: en, ja\n")
 	b.inspect("the group of an address")
 }
 
-// seeTwoConfigurations: two owners change different keys at the same time, and neither loses anything.
+// seeTwoConfigurations checks that two owners can change different keys at the same time, and neither change is lost.
 func seeTwoConfigurations(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "name: house\n")
 	first, second := c.visit(t, h, "#/settings"), c.visit(t, h, "#/settings")
@@ -248,13 +248,13 @@ func seeTwoConfigurations(t *testing.T, c *chromium) {
 	}
 }
 
-// step waits until the first steps have come to a step.
+// step waits until the first steps, the page's setup assistant, show the named step.
 func (b *tab) step(name string) {
 	b.t.Helper()
 	b.until("see.one('main >>> [data-test=step]')?.dataset.step === " + quote(name))
 }
 
-// skipTo skips the first steps before a step.
+// skipTo skips steps until the named step is shown.
 func (b *tab) skipTo(name string) {
 	b.t.Helper()
 	b.sees("main >>> [data-test=step]")
@@ -270,7 +270,7 @@ func (b *tab) skipTo(name string) {
 	b.step(name)
 }
 
-// backTo goes back to a step. The steps between depend on what the network search has found by then.
+// backTo goes back to the named step. The number of steps before that depends on what the network search has found.
 func (b *tab) backTo(name string) {
 	b.t.Helper()
 	for {
@@ -283,8 +283,8 @@ func (b *tab) backTo(name string) {
 	}
 }
 
-// seeFirstSteps: the first steps keep a household's languages, add one, and say which of
-// them nothing understands.
+// seeFirstSteps checks that the first steps keep the configured languages, can add one, and name the languages that no
+// recognizer supports.
 func seeFirstSteps(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "language: [en, de]\n")
 	const language = "main >>> [data-test=language]"
@@ -303,7 +303,7 @@ func seeFirstSteps(t *testing.T, c *chromium) {
 	if got := settings(h); !strings.Contains(got, "language:\n    - fr\n    - de\n    - ja\n") {
 		t.Errorf("the settings are:\n%s", got)
 	}
-	b.skipTo("hears") // which is a question, because nothing understands these languages
+	b.skipTo("hears") // this step exists because no recognizer supports some of these languages
 	b.says("[data-test=unheard]", "français, allemand et japonais")
 	b.skipTo("speaks")
 	b.says("main", "openjtalk, espeak")
@@ -312,20 +312,20 @@ func seeFirstSteps(t *testing.T, c *chromium) {
 	b.choose(language, "de")
 	b.says("h1", "ersten Minuten")
 	b.until(`see.all("[data-test=also]").filter((e) => e.checked).map((e) => e.value).join() === "ja,fr"`)
-	// The page speaks German now, and voices are tried in the language of the household.
+	// The page is in German now, and voices are tried in the configured default language.
 	b.view("engines", "p-engines")
 	b.says("h1", "Module")
 	b.click("#synthesizer >>> [data-test=try]")
 	b.says("p-try", "Bonjour")
 }
 
-// seeFirstTalk: the first steps choose what the browser knows, go on where they were left, and end when the robot of the
-// page has answered. The robot is asked for its name. Until then, the home view offers the steps.
+// seeFirstTalk checks that the first steps preselect what the browser knows, continue where they were left, and end when
+// the robot in the page has answered the question for its name. Until then, the home view offers the steps.
 func seeFirstTalk(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "name: perch\n")
 	b := c.comeIn(t, h)
 	call(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Europe/Paris"})
-	b.open(h.LocalURL() + "robot") // a robot of the page does not end the steps
+	b.open(h.LocalURL() + "robot") // a robot in the page does not end the steps
 	b.until(`see.one("[data-test=status]")?.dataset.state === "idle"`)
 	b.open(h.LocalURL())
 	b.click("[data-test=first]")
@@ -337,7 +337,7 @@ func seeFirstTalk(t *testing.T, c *chromium) {
 	b.at(1400, 900)
 	b.open(h.LocalURL())
 	b.click("[data-test=first]")
-	b.step("timezone") // where it was left
+	b.step("timezone") // the step at which they were left
 	b.skipTo("robot")
 	b.inspect("the step of a robot")
 	b.at(1400, 900)
@@ -357,7 +357,7 @@ func seeFirstTalk(t *testing.T, c *chromium) {
 	b.fill("[data-test=write]", "set the volume to forty percent")
 	b.click("[data-test=send]")
 	b.until(`see.one("[data-test=face]").getAttribute("text").includes("40")`)
-	b.says("[data-test=answered]", "It is") // what is said later does not take the first answer away
+	b.says("[data-test=answered]", "It is") // a later utterance does not replace the first answer
 	if robots := h.Robots.List(); len(robots) != 1 || robots[0].Settings.Name != "Momo" {
 		t.Errorf("the appliance knows %+v", robots)
 	}
@@ -368,7 +368,7 @@ func seeFirstTalk(t *testing.T, c *chromium) {
 	b.step("language")
 }
 
-// foundServers replaces what is found on the network.
+// foundServers is a script that replaces the result of the network search.
 const foundServers = `{
 	const real = fetch;
 	globalThis.fetch = (what, init) => String(what?.url ?? what).endsWith("/api/v1/found")
@@ -377,7 +377,8 @@ const foundServers = `{
 		: real(what, init);
 }`
 
-// seeFirstRobot: what was found on the network is chosen already, and a robot that came meanwhile is named and answers.
+// seeFirstRobot checks that servers that were found on the network are preselected, and that a robot that checks in
+// during the first steps can be named and answers.
 func seeFirstRobot(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "name: perch\n")
 	h.Adopt(kitchenMAC)
@@ -408,7 +409,8 @@ func seeFirstRobot(t *testing.T, c *chromium) {
 	b.says("[data-test=answered]", "It is")
 }
 
-// addressed replaces the addresses that the page asks for, for an appliance in a test has none in a network.
+// addressed is a script that replaces the addresses that the page requests, because an appliance in a test has no
+// address on a network.
 const addressed = `{
 	const real = fetch;
 	globalThis.host = "perch.local";
@@ -417,8 +419,8 @@ const addressed = `{
 		: real(what, init);
 }`
 
-// seeNewName: a new name is said to change the address before it is saved, and the new addresses are shown. A page at
-// an address that stays goes on, and shows robots' new address.
+// seeNewName checks that the page says before a new name is saved that the address will change, and shows the new
+// addresses. A page whose own address stays the same continues, and shows the new address for robots.
 func seeNewName(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "name: perch\n")
 	b := c.comeIn(t, h)
@@ -440,15 +442,15 @@ func seeNewName(t *testing.T, c *chromium) {
 	b.says("[data-test=moved]", "http://nest.local:8003/")
 	b.says("[data-test=moved]", "http://10.0.0.2:8003/")
 	b.axe("a new name")
-	value[bool](b, `(host = "nest.local", true)`) // as Perch says once it is back
+	value[bool](b, `(host = "nest.local", true)`) // the name that Perch returns after the restart
 	h.Again()
 	b.sees("[data-phase=back]")
 	b.says("p-point", "nest.local")
-	b.until(code + " !== " + quote(before)) // and its QR code
+	b.until(code + " !== " + quote(before)) // the QR code has changed too
 }
 
-// TestPageLeaves: a page whose own address ends with a new name does not wait for it, from the first steps and from
-// the settings.
+// TestPageLeaves checks that a page whose own address becomes invalid with a new name does not wait for the restart, both
+// in the first steps and in the settings.
 func TestPageLeaves(t *testing.T) {
 	c := startChromium(t, chromedp.Flag("host-resolver-rules", "MAP perch.local 127.0.0.1"))
 	for name, save := range map[string]func(b *tab){
@@ -484,7 +486,7 @@ func TestPageLeaves(t *testing.T) {
 			b.says("[data-test=moved]", "http://nest.local:8003/")
 			h.Again()
 			b.lacks("#restart")
-			b.until("see.one('p-shell')?.link === 'fine'") // it does not say that the connection is being restored
+			b.until("see.one('p-shell')?.link === 'fine'") // the page does not say that the connection is being restored
 		})
 	}
 }

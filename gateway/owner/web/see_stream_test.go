@@ -13,7 +13,7 @@ import (
 	"perch/must"
 )
 
-// relay passes connections on to a server, until it is cut.
+// relay forwards connections to a server, until it is cut.
 type relay struct {
 	net.Listener
 	to    string
@@ -24,7 +24,7 @@ type relay struct {
 	down bool
 }
 
-// relayTo is the address of one that lasts until the test ends.
+// relayTo starts a relay to the URL server that runs until the test ends, and returns the relay and its URL.
 func relayTo(t *testing.T, server string) (*relay, string) {
 	t.Helper()
 	at, err := url.Parse(server)
@@ -66,7 +66,7 @@ func (r *relay) pass(from net.Conn) {
 	back.Wait()
 }
 
-// keep remembers connections that are to be cut.
+// keep records open connections. It closes them and returns false if the relay is cut.
 func (r *relay) keep(conns ...net.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +79,7 @@ func (r *relay) keep(conns ...net.Conn) bool {
 	return !r.down
 }
 
-// cut closes all connections, and those that come until mend.
+// cut closes all connections, and makes the relay close new ones until mend is called.
 func (r *relay) cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,8 +96,8 @@ func (r *relay) mend() {
 	r.down = false
 }
 
-// seeCut: a page whose connection is lost says so, comes back by itself, and has
-// then shown everything once and in its order.
+// seeCut checks that a page whose connection is lost says so and reconnects, and that it then has shown every event once
+// and in order.
 func seeCut(t *testing.T, c *chromium) {
 	h := startAppliance(t, kitchenMAC)
 	r, at := relayTo(t, h.LocalURL())
@@ -141,7 +141,7 @@ func seeCut(t *testing.T, c *chromium) {
 	}
 	rows()
 
-	// A page that is hidden has no connection to lose, and goes on once it is seen.
+	// A hidden page has no connection, and reconnects when it becomes visible.
 	seen := c.browse(t)
 	seen.allow(lost...)
 	seen.open(at)
@@ -159,8 +159,8 @@ func seeCut(t *testing.T, c *chromium) {
 	rows()
 }
 
-// seeAway: a view that was opened while Perch was away comes alive once Perch is back, whether the page had its
-// program already or not.
+// seeAway checks that a view that was opened while Perch could not be reached is filled once Perch is back, whether or not
+// the page had loaded the script of the view before.
 func seeAway(t *testing.T, c *chromium) {
 	h := startAppliance(t, kitchenMAC)
 	r, at := relayTo(t, h.LocalURL())

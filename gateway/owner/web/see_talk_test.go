@@ -14,8 +14,8 @@ import (
 	"perch/voice"
 )
 
-// recorded is a WAV file with a sentence between silence: some for the robot to open
-// its microphone in, and enough after it for the sentence to have ended.
+// recorded makes a WAV file with two seconds of silence, in which the robot opens its microphone, a sentence, and twenty
+// seconds of silence, by which the end of the sentence is detected. It returns the path of the file.
 func recorded(t *testing.T, text string) string {
 	t.Helper()
 	const rate = 16000
@@ -29,15 +29,14 @@ func recorded(t *testing.T, text string) string {
 	return name
 }
 
-// boots opens the robot in the page, and waits until a server has taken it.
+// boots opens the robot in the page, and waits until the robot is connected to a server.
 func (b *tab) boots(url string) {
 	b.t.Helper()
 	b.open(url)
 	b.until(`see.one("[data-test=status]")?.dataset.state === "idle"`)
 }
 
-// answers waits until the robot has called a tool and said something, and measures what
-// was played of it.
+// answers waits until the robot has heard a text, called a tool and said a text, and checks the sound that was played.
 func (b *tab) answers(heard, tool, said string) {
 	b.t.Helper()
 	b.says("[data-test=said-you]", heard)
@@ -50,15 +49,15 @@ func (b *tab) answers(heard, tool, said string) {
 		must.Succeed(b.t, err)
 		played[i] = n
 	}
-	// A sine of full volume has 0.7.
+	// The RMS of a sine wave at full volume is 0.7.
 	if played[1] < 0.01 || played[1] > 0.7 || played[2]+played[3] > 0 {
 		b.t.Errorf("it has played %.0f packets with an RMS of %.4f, %.0f were dropped and %.0f bad", played[0], played[1], played[2], played[3])
 	}
 	b.t.Logf("%q: %.0f packets, RMS %.4f", heard, played[0], played[1])
 }
 
-// TestTalkWithTheRobotInThePage: what is said into the browser's microphone is
-// recognized word for word and answered by sound and by the robot's tools.
+// TestTalkWithTheRobotInThePage checks that speech from the browser's microphone is recognized word for word and answered
+// with speech and a call of a tool.
 func TestTalkWithTheRobotInThePage(t *testing.T) {
 	t.Parallel()
 	const sentence = "set the volume to forty percent"
@@ -81,8 +80,8 @@ func TestTalkWithTheRobotInThePage(t *testing.T) {
 	}
 }
 
-// TestWriteToTheRobotInThePage on a plain http address that is not this machine's: the
-// browser has no microphone there, the page says so, and the robot speaks all the same.
+// TestWriteToTheRobotInThePage checks the robot in the page at a plain http address of another machine. The browser has no
+// microphone there, the page says so, and the robot answers a written text.
 func TestWriteToTheRobotInThePage(t *testing.T) {
 	t.Parallel()
 	c := startChromium(t, chromedp.Flag("host-resolver-rules", "MAP perch.local 127.0.0.1"),

@@ -2,8 +2,7 @@ package web_test
 
 import "testing"
 
-// TestPage opens the page of real appliances in a real browser, one for all. Its
-// tests share nothing else, and run side by side.
+// TestPage opens the pages of real appliances in a browser. The subtests share only the browser, and run in parallel.
 func TestPage(t *testing.T) {
 	c := startChromium(t, resolve)
 	for name, see := range map[string]func(*testing.T, *chromium){

@@ -17,7 +17,7 @@ import (
 	"perch/store"
 )
 
-// counted is an appliance with two robots, a week of daily sums and some turns.
+// counted starts an appliance with two robots, a week of daily sums and some turns.
 func counted(t *testing.T) *appliancetest.Appliance {
 	t.Helper()
 	h := startAppliance(t, kitchenMAC, guestMAC)
@@ -63,7 +63,7 @@ func counted(t *testing.T) *appliancetest.Appliance {
 	return h
 }
 
-// seeTurns: the pictures of a week, and turns that are searched, opened and saved.
+// seeTurns checks the plots of a week, and that turns can be searched, opened and saved.
 func seeTurns(t *testing.T, c *chromium) {
 	h := counted(t)
 	b := c.visit(t, h, "")
@@ -81,7 +81,7 @@ func seeTurns(t *testing.T, c *chromium) {
 	}
 	b.click("[data-test=raw] >>> summary")
 	b.says("[data-test=raw] >>> pre", `"yaw": -45`)
-	// Each bar is as long as the number beside it says.
+	// The length of each bar must match the number beside it.
 	bars := value[[]struct{ Bar, Told float64 }](b, `see.all("[data-test=whole] >>> .stages").map((e) => ({
 		bar: [...e.querySelectorAll("rect")].reduce((n, r) => n + Number(r.getAttribute("width")), 0), told: Number(see.text(e.querySelector("[data-test=stages]")).replace(/\D/g, "")) }))`)
 	if len(bars) != 3 {
@@ -108,7 +108,7 @@ func seeTurns(t *testing.T, c *chromium) {
 	b.at(1400, 900)
 	b.click("[data-test=all]")
 	b.says("[data-test=count]", "4 turns")
-	b.view("turns?robot="+kitchen+"&outcome=failed", "p-turns") // a link that somebody has sent
+	b.view("turns?robot="+kitchen+"&outcome=failed", "p-turns") // a link with filters
 	b.says("[data-test=count]", "1 turn")
 	b.says("#robot", "Kitchen")
 	b.click("[data-test=csv]")
@@ -125,7 +125,7 @@ func seeTurns(t *testing.T, c *chromium) {
 	}
 }
 
-// seeWeek: a robot's battery, signal, moods and senses, and its tools only where they are asked for.
+// seeWeek checks the plots of a robot's battery, signal, moods and perception, and that its tools are shown on request only.
 func seeWeek(t *testing.T, c *chromium) {
 	h := counted(t)
 	b := c.visit(t, h, "")

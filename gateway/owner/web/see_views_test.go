@@ -13,16 +13,16 @@ import (
 
 // Robots of these tests.
 const (
-	kitchenMAC = "A0:B1:C2:D3:E4:F5" // appliancetest's own
+	kitchenMAC = "A0:B1:C2:D3:E4:F5" // the default of appliancetest
 	kitchen    = "a0b1c2d3e4f5"
 	guestMAC   = "A0:B1:C2:D3:E4:01"
 	guest      = "a0b1c2d3e401"
 )
 
-// aView is a view of the dashboard, and the element that it is.
+// aView is a view of the dashboard: its fragment in the URL and its HTML element.
 type aView struct{ hash, element string }
 
-// views are all there are, the one of a robot with its id.
+// views returns all views of the dashboard, with that of the robot with the given ID.
 func views(robot string) []aView {
 	all := []aView{{"", "p-home"}, {"talk", "p-talk-view"}, {"memory", "p-memory"}, {"notifications", "p-notifications"}, {"timers", "p-timers"}, {"turns", "p-turns"},
 		{"sensed", "p-sensed"}, {"firmware", "p-firmware"}, {"engines", "p-engines"}, {"doctor", "p-doctor"}, {"logs", "p-logs"},
@@ -33,7 +33,7 @@ func views(robot string) []aView {
 	return all
 }
 
-// everyView opens them, wide and narrow, and has axe look.
+// everyView opens each view in a wide and in a narrow window, and checks its accessibility with axe-core.
 func (b *tab) everyView(all []aView) {
 	b.t.Helper()
 	for _, v := range all {
@@ -59,7 +59,7 @@ func seeLivedIn(t *testing.T, c *chromium) {
 	showTalk := func(v aView) bool {
 		return slices.Contains([]string{"p-home", "p-timers", "p-turns", "p-sensed", "p-robot"}, v.element)
 	}
-	b.everyView(slices.DeleteFunc(views(kitchen), showTalk)) // while it talks
+	b.everyView(slices.DeleteFunc(views(kitchen), showTalk)) // while the robot talks
 	talked()
 	b.everyView(slices.DeleteFunc(views(kitchen), func(v aView) bool { return !showTalk(v) }))
 	b.view("connections", "p-connections")
@@ -72,7 +72,7 @@ func seeLivedIn(t *testing.T, c *chromium) {
 	}
 }
 
-// seePages: those beside the dashboard, the robot in the page and a robot's face.
+// seePages checks the pages other than the dashboard: the robot in the page and the face of a robot.
 func seePages(t *testing.T, c *chromium) {
 	h := startAppliance(t, kitchenMAC)
 	for path, shown := range map[string]string{"robot": `see.one("[data-test=status]")?.dataset.state === "idle"`,
@@ -83,9 +83,8 @@ func seePages(t *testing.T, c *chromium) {
 	}
 }
 
-// livedIn is an appliance with something in each of its views: a robot that talks,
-// another that waits, one that was refused, and what they and others have left. talked
-// waits until the talk has ended.
+// livedIn starts an appliance with data for each view, such as a robot that talks, another that waits, and a refused
+// check-in. talked waits until the conversation has ended.
 func livedIn(t *testing.T) (h *appliancetest.Appliance, talked func()) {
 	t.Helper()
 	var asking sync.WaitGroup

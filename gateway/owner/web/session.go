@@ -93,7 +93,7 @@ func (id sessionID) isOver(now time.Time) bool {
 	return age < 0 || age >= sessionLifetime
 }
 
-// formatSessions returns sessions as a text.
+// formatSessions returns sessions as the text that Options.StoreLoggedOut stores.
 func formatSessions(all map[sessionID]bool) string {
 	var words []string
 	for id := range all {
@@ -152,7 +152,8 @@ type openSession struct {
 	epoch string // the epoch during the request
 }
 
-// session returns the session that the cookie of a request belongs to. ok is false if it has none, or an ended one.
+// session returns the session that the cookie of a request belongs to. ok is false if the request has no valid cookie,
+// or if the session has ended.
 func (s *Server) session(r *http.Request) (open openSession, ok bool) {
 	for _, c := range r.CookiesNamed(nameOfCookie(r.TLS != nil)) { // another program on this host may use the same name
 		value, err := base64.RawURLEncoding.DecodeString(c.Value)
@@ -288,21 +289,21 @@ func cancelAfter(r *http.Request, wait func(context.Context)) (cancellable *http
 // setting the clock back does not make a link valid again.
 type link struct {
 	hash  [sha256.Size]byte // SHA-256 of the code in the link
-	typed string            // the six digits; "" once invalid
-	tries int               // wrong digits since the link was made
+	typed string            // the six digits; "" if they are invalid, or if the link has none
+	tries int               // wrong codes since the link was made
 	made  time.Time         // from time.Now, so that it has a monotonic clock reading
 }
 
 // isValid reports whether the link has not expired.
 func (l link) isValid() bool { return time.Since(l.made) < linkLifetime }
 
-// isTyped reports whether a code is the link's six digits, and these have not expired.
+// isTyped reports whether a code is the six digits of the link, and the digits have not expired.
 func (l link) isTyped(code string) bool {
 	return l.typed != "" && time.Since(l.made) < codeLifetime && subtle.ConstantTimeCompare([]byte(l.typed), []byte(code)) == 1
 }
 
-// newLink adds a link that is opened, and, if typed is not empty, whose six digits can be typed instead. It returns the
-// code of the link, and the wall clock time when the link expires.
+// newLink adds a link. If typed is not empty, people can type these six digits instead of opening the link. newLink
+// returns the code of the link, and the wall clock time when the link expires.
 func (s *Server) newLink(typed string) (code string, until time.Time) {
 	random := make([]byte, 15)
 	rand.Read(random) //nolint:errcheck // never fails, by its documentation

@@ -24,16 +24,16 @@ import (
 	"perch/must"
 )
 
-// patience bounds what a page does, on a machine that has other things to do.
+// patience is how long a test waits for a page, even on a busy machine.
 const patience = time.Minute
 
-// tab is a page that is open in a browser. What it does not come to within
-// patience fails the test, and so does an error in its console.
+// tab is a tab of a browser. The test fails if a condition is not met within patience, or if the page writes an error to
+// the console.
 type tab struct {
 	chromium *chromium
 	t        testing.TB
 	ctx      context.Context
-	files    string // where downloads go
+	files    string // folder for downloads
 	width    int64
 	scheme   string          // "light" or "dark"
 	looked   map[string]bool // widths and schemes in which axe has looked at the whole page
@@ -44,8 +44,7 @@ type tab struct {
 	allowed []string
 }
 
-// hear notes what the page's console says. It is called by the browser's reader,
-// so that it must not wait.
+// hear records errors of the page. It is called by the goroutine that reads the browser's events, so it must not block.
 func (b *tab) hear(event any) {
 	switch e := event.(type) {
 	case *runtime.EventConsoleAPICalled:
@@ -68,7 +67,7 @@ func (b *tab) hear(event any) {
 		}
 	case *page.EventJavascriptDialogOpening:
 		b.note("dialog: " + e.Message)
-		b.dialogs.Go(func() { // the page waits for an answer
+		b.dialogs.Go(func() { // the page is blocked until the dialog is closed
 			_, _ = chromedp.Call(b.ctx, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true})
 		})
 	}
@@ -80,15 +79,14 @@ func (b *tab) note(fault string) {
 	b.faults = append(b.faults, fault)
 }
 
-// allow lets the console say something that the test has caused, such as that a
-// request was refused.
+// allow makes judge ignore errors that contain one of the texts, such as those of refused requests.
 func (b *tab) allow(texts ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.allowed = append(b.allowed, texts...)
 }
 
-// judge fails the test for what the page has done wrong.
+// judge fails the test for each recorded error that is not allowed.
 func (b *tab) judge() {
 	b.t.Helper()
 	broken, err := evaluate[[]string](b, "globalThis.see?.broken ?? []")
@@ -123,14 +121,14 @@ func call[P, R any](b *tab, command cdp.Command[P, R], params P) R {
 	return result
 }
 
-// evaluate is the value of an expression in the page, awaited.
+// evaluate returns the value of a JavaScript expression in the page. It waits for promises.
 func evaluate[T any](b *tab, expression string) (T, error) {
 	ctx, cancel := context.WithTimeout(b.ctx, patience+10*time.Second)
 	defer cancel()
 	return chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 }
 
-// value is evaluate for what cannot fail.
+// value is like evaluate, but fails the test after an error.
 func value[T any](b *tab, expression string) T {
 	b.t.Helper()
 	v, err := evaluate[T](b, expression)
@@ -147,7 +145,7 @@ func (b *tab) at(width, height int64) {
 	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1})
 }
 
-// inLight chooses "light" or "dark". Nothing moves that need not.
+// inLight sets the colour scheme, "light" or "dark", and reduces motion.
 func (b *tab) inLight(scheme string) {
 	b.t.Helper()
 	b.scheme = scheme
@@ -166,16 +164,14 @@ func (b *tab) open(url string) {
 	}
 }
 
-// view opens a view of the dashboard that is open, and waits until it shows what
-// it has loaded.
+// view opens a view of the dashboard, which must be open, and waits until the view has loaded its data.
 func (b *tab) view(hash, element string) {
 	b.t.Helper()
 	value[bool](b, "(location.hash = "+quote("#/"+hash)+", true)")
 	b.until("see.has(" + quote("main > "+element) + ") && !see.has('main >>> .loading')")
 }
 
-// until waits for a condition in the page. It asks again in a page that has been
-// loaded in between.
+// until waits until a JavaScript condition is true. It continues if another page is loaded meanwhile.
 func (b *tab) until(condition string) {
 	b.t.Helper()
 	deadline := time.Now().Add(patience)
@@ -196,39 +192,39 @@ func (b *tab) until(condition string) {
 	b.t.Fatalf("not within %s: %s (%v)", patience, condition, err)
 }
 
-// passes reports whether an error is of a page that is being left for another.
+// passes reports whether an error is caused by a page that is being replaced by another one.
 func passes(err error) bool {
 	return slices.ContainsFunc([]string{"navigated", "Cannot find context", "context was destroyed", "see is not defined"},
 		func(s string) bool { return strings.Contains(err.Error(), s) })
 }
 
-// says waits until an element shows a text.
+// says waits until an element contains a text.
 func (b *tab) says(selector, text string) {
 	b.t.Helper()
 	b.until("see.says(" + quote(selector) + ", " + quote(text) + ")")
 }
 
-// sees waits until there is an element.
+// sees waits until there is an element for the selector.
 func (b *tab) sees(selector string) {
 	b.t.Helper()
 	b.until("see.has(" + quote(selector) + ")")
 }
 
-// lacks waits until there is no such element.
+// lacks waits until there is no element for the selector.
 func (b *tab) lacks(selector string) {
 	b.t.Helper()
 	b.until("!see.has(" + quote(selector) + ")")
 }
 
-// text is what an element shows.
+// text returns the text of an element.
 func (b *tab) text(selector string) string {
 	b.t.Helper()
 	b.sees(selector)
 	return value[string](b, "see.text(see.one("+quote(selector)+"))")
 }
 
-// click presses the left button of the mouse on an element, once it can be hit. Where the
-// element has moved away in between, the page does not get the click, and it is made again.
+// click clicks an element with the left button of the mouse as soon as the element can be clicked. If the element has
+// moved away before the click, click tries again.
 func (b *tab) click(selector string) {
 	b.t.Helper()
 	for end := time.Now().Add(patience); ; {
@@ -249,7 +245,7 @@ func (b *tab) click(selector string) {
 	}
 }
 
-// drag pulls what is in the middle of an element.
+// drag drags the middle of an element to the right and down, in CSS pixels.
 func (b *tab) drag(selector string, right, down float64) {
 	b.t.Helper()
 	x, y := b.place(selector)
@@ -265,7 +261,7 @@ func (b *tab) place(selector string) (x, y float64) {
 		Why  string
 	}
 	for end := time.Now().Add(patience); ; {
-		// Two frames, so that it has come to rest.
+		// The place is measured twice, so that the element does not move any more.
 		at.Why = ""
 		found, err := evaluate[json.RawMessage](b, `(async () => {
 			const first = see.at(`+quote(selector)+`);
@@ -285,7 +281,7 @@ func (b *tab) place(selector string) (x, y float64) {
 	}
 }
 
-// fill replaces the text of a field by what is typed.
+// fill replaces the text of a field by typing.
 func (b *tab) fill(selector, text string) {
 	b.t.Helper()
 	b.click(selector)
@@ -293,7 +289,7 @@ func (b *tab) fill(selector, text string) {
 	b.types(text)
 }
 
-// types writes a text where the cursor is.
+// types types a text at the cursor.
 func (b *tab) types(text string) {
 	b.t.Helper()
 	call(b, input.InsertText, input.InsertTextParams{Text: text})
@@ -307,15 +303,14 @@ func (b *tab) press(keys string, options ...chromedp.KeyOption) {
 	}
 }
 
-// choose sets a select or a slider, whose own lists and thumbs are not drawn by
-// the page.
+// choose sets a select or a slider by script, because the browser draws their lists and thumbs outside of the page.
 func (b *tab) choose(selector, to string) {
 	b.t.Helper()
 	b.sees(selector)
 	value[bool](b, "see.set("+quote(selector)+", "+quote(to)+")")
 }
 
-// give chooses a file in a field for files.
+// give chooses a file in a file field.
 func (b *tab) give(selector, file string) {
 	b.t.Helper()
 	b.sees(selector)
@@ -323,8 +318,7 @@ func (b *tab) give(selector, file string) {
 	call(b, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{file}, ObjectID: field.ObjectID})
 }
 
-// download is the text of the file that the page has had saved under a name that
-// fits a pattern.
+// download waits for a downloaded file whose name matches a pattern, and returns its content.
 func (b *tab) download(pattern string) []byte {
 	b.t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); b.frame() {
@@ -340,13 +334,13 @@ func (b *tab) download(pattern string) []byte {
 	return nil
 }
 
-// frame waits a little, by the page's clock.
+// frame waits for 30 ms by the page's clock.
 func (b *tab) frame() {
 	b.t.Helper()
 	value[bool](b, "new Promise((r) => setTimeout(() => r(true), 30))")
 }
 
-// picture saves what is seen.
+// picture saves a screenshot to a file, as JPEG if the name ends with .jpg, and otherwise as PNG.
 func (b *tab) picture(to string) {
 	b.t.Helper()
 	params := page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatPng}
@@ -357,8 +351,8 @@ func (b *tab) picture(to string) {
 	must.Succeed(b.t, os.WriteFile(to, shot.Data, 0o644))
 }
 
-// axe fails the test for what axe-core finds against WCAG 2.2 AA. What is around the views
-// of the dashboard is looked at once in each width and scheme.
+// axe fails the test for each violation of WCAG 2.2 AA that axe-core finds. For each width and colour scheme, the frame
+// around the views of the dashboard is checked only the first time.
 func (b *tab) axe(what string) {
 	b.t.Helper()
 	if !value[bool](b, "!!globalThis.axe") {
@@ -386,7 +380,7 @@ func (b *tab) axe(what string) {
 	}
 }
 
-// fits fails the test for what reaches beyond the window's right edge.
+// fits fails the test if an element reaches beyond the right edge of the window.
 func (b *tab) fits(what string) {
 	b.t.Helper()
 	if wide := value[[]string](b, "see.wide()"); len(wide) > 0 {
@@ -394,7 +388,7 @@ func (b *tab) fits(what string) {
 	}
 }
 
-// inspect has axe and fits look at what is shown, wide and narrow.
+// inspect checks the page with axe and fits, in a wide and in a narrow window.
 func (b *tab) inspect(what string) {
 	b.t.Helper()
 	for _, width := range []int64{1400, 360} {
@@ -405,8 +399,8 @@ func (b *tab) inspect(what string) {
 	}
 }
 
-// quote is a text as JavaScript writes it.
+// quote returns a text as a JavaScript string literal.
 func quote(text string) string {
-	q, _ := json.Marshal(text) // a string
+	q, _ := json.Marshal(text) // never fails for a string
 	return string(q)
 }

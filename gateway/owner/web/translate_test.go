@@ -11,9 +11,8 @@ import (
 	"perch/must"
 )
 
-// TestServerSentencesAreTranslated runs the page's translator in Node. The server says
-// everything in English; the page finds the format that a sentence was made with, also where
-// sentences are within sentences or joined.
+// TestServerSentencesAreTranslated runs the page's translator in Node. The sentences of the server are in English; the page
+// finds the format string of each sentence and translates it, also if sentences are joined or contain others.
 func TestServerSentencesAreTranslated(t *testing.T) {
 	t.Parallel()
 	cases := [][2]string{
@@ -36,7 +35,7 @@ func TestServerSentencesAreTranslated(t *testing.T) {
 	must.Succeed(t, err)
 	esbuild := regexp.MustCompile(`esbuild=(\S+)`).FindSubmatch(script)
 	build := exec.Command("go", "run", string(esbuild[1]), "src/lib/translate.ts", "--bundle", "--format=iife", "--global-name=t")
-	build.Dir, build.Env = "ui", append(os.Environ(), "GOFLAGS=-trimpath") // as bundle.sh has built it
+	build.Dir, build.Env = "ui", append(os.Environ(), "GOFLAGS=-trimpath") // the flags of bundle.sh
 	code, err := build.Output()
 	must.Succeed(t, err)
 	formats, err := os.ReadFile("../../../language/de/findings.json")

@@ -20,7 +20,7 @@ import (
 type Options struct {
 	Name     string        // name of the appliance
 	Version  string        // version of Perch
-	Language func() string // returns the language of the household as a BCP 47 tag
+	Language func() string // returns the configured default language as a BCP 47 tag
 	Secret   string        // the admin token
 	// Epoch is a random text on which the cookies of all sessions depend, so that a new epoch ends all sessions.
 	// StoreEpoch stores a new epoch for the next run.

@@ -29,11 +29,11 @@ const byScript = "X-Perch-Page"
 
 const adminToken = "the-admin-token-of-a-test"
 
-// epochs are stored beyond a server; the last is the epoch of its sessions.
+// epochs is the stored state of sessions, which outlives a server. The last element of all is the present epoch.
 type epochs struct {
 	all     []string
 	out     string       // the sessions that were logged out
-	storing func() error // is called before anything is stored; may be nil
+	storing func() error // called before anything is stored; may be nil
 }
 
 func (e *epochs) keepOut(out string) error {
@@ -58,18 +58,18 @@ func (e *epochs) keep(epoch string) error {
 	return nil
 }
 
-// server serves the page, the owner's addresses behind it, and a stream.
+// server serves the page and the routes of serveOwned.
 type server struct {
 	*httptest.Server
 	web *web.Server
 	t   *testing.T
 	now time.Time
 
-	paced int // requests that are paced
+	paced int // number of calls of Options.Pace
 
 	robots  bool   // whether there is a robot that may say codes
-	listens bool   // whether it listens
-	said    string // the last code that it has said
+	listens bool   // whether the robot listens
+	said    string // the latest code that the robot has said
 }
 
 // CanSayCode implements web.Robots.
@@ -106,13 +106,13 @@ func serve(t *testing.T, kept *epochs, token string, ingress ...netip.Addr) *ser
 	return s
 }
 
-// ask sends a request; header is names and values in turn.
+// ask sends a request. header holds names and values of headers, alternately.
 func (s *server) ask(method, path, body string, header ...string) (*http.Response, string) {
 	s.t.Helper()
 	return httpservertest.Ask(s.t, method, s.URL+path, body, header...)
 }
 
-// enter logs in, and returns the cookie's header.
+// enter logs in, and returns the value of the header Cookie for the session.
 func (s *server) enter() string {
 	s.t.Helper()
 	answer, text := s.ask(http.MethodPost, "/session", `{"token":"`+adminToken+`"}`)
@@ -133,8 +133,8 @@ func (s *server) expect(status int, method, path string, header ...string) {
 	}
 }
 
-// TestOnlyOwnPagesHaveSessions: a cookie alone is not enough, since other ports of the
-// same host are the same site to a browser.
+// TestOnlyOwnPagesHaveSessions checks that a cookie alone does not authenticate a request, because browsers treat other
+// ports of the same host as the same site.
 func TestOnlyOwnPagesHaveSessions(t *testing.T) {
 	s := serve(t, &epochs{}, adminToken)
 	cookie := s.enter()
@@ -173,7 +173,7 @@ func TestOnlyOwnPagesHaveSessions(t *testing.T) {
 			t.Errorf("%s: a page of another origin may embed it: %v", c.name, answer.Header)
 		}
 	}
-	// The owner's API wants it of every request, and a program with a token of none.
+	// The owner's API requires the header for every request with a cookie, but not for one with a token.
 	for _, c := range []struct {
 		name   string
 		status int
@@ -188,7 +188,7 @@ func TestOnlyOwnPagesHaveSessions(t *testing.T) {
 		}
 	}
 	for path, status := range map[string]int{"/admin/say": 401, "/xiaozhi/admin/say": 401, "/api/agents/leo": 401, "/v1/chat/completions": 401,
-		"/xiaozhi/ota/": 200, "/xiaozhi/vision/explain": 200} { // the last two are those of the robot in the page
+		"/xiaozhi/ota/": 200, "/xiaozhi/vision/explain": 200} { // the robot in the page sends the last two requests
 		s.expect(status, http.MethodPost, path, "Cookie", cookie, "Origin", own)
 		s.expect(200, http.MethodPost, path, "Cookie", cookie, "Origin", own, byScript, "1")
 	}
@@ -196,8 +196,8 @@ func TestOnlyOwnPagesHaveSessions(t *testing.T) {
 	s.expect(200, http.MethodGet, "/api/v1/address", "Cookie", cookie, byScript, "1")
 }
 
-// TestSessionsEnd: by time, by logging out, and with the token; a restart ends none. Logging out ends one
-// session and what it streams, for good; the end of all is asked for by itself.
+// TestSessionsEnd checks that sessions end after their lifetime, by a logout and with a new admin token, but not by a
+// restart. A logout ends one session with its streams, also after a restart; DELETE /sessions ends all sessions.
 func TestSessionsEnd(t *testing.T) {
 	kept := &epochs{}
 	s := serve(t, kept, adminToken)
@@ -211,7 +211,7 @@ func TestSessionsEnd(t *testing.T) {
 	s.expect(401, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
 	s.now = s.now.Add(-31 * 24 * time.Hour)
 
-	s.now = s.now.Add(-time.Second) // it begins in the future
+	s.now = s.now.Add(-time.Second) // the session begins in the future
 	s.expect(401, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
 	s.now = s.now.Add(time.Second)
 	s.expect(200, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
@@ -260,7 +260,8 @@ func TestSessionsEnd(t *testing.T) {
 	s.expect(200, http.MethodGet, "/owned", "Cookie", s.enter(), byScript, "1")
 }
 
-// TestManyLogouts: what is stored of sessions that were logged out has a bound, beyond which all end.
+// TestManyLogouts checks that the number of stored logged-out sessions is bounded, and that a logout beyond the bound
+// ends all sessions.
 func TestManyLogouts(t *testing.T) {
 	kept := &epochs{}
 	s := serve(t, kept, adminToken)
@@ -279,8 +280,7 @@ func TestManyLogouts(t *testing.T) {
 	}
 }
 
-// TestLogoutDelaysNoRequest: other requests with a session are answered while the end of
-// all sessions is stored.
+// TestLogoutDelaysNoRequest checks that other requests with a session are answered while a logout is being stored.
 func TestLogoutDelaysNoRequest(t *testing.T) {
 	storing, stored := make(chan struct{}), make(chan struct{})
 	s := serve(t, &epochs{storing: func() error { close(storing); <-stored; return nil }}, adminToken)
@@ -303,7 +303,7 @@ func TestLogoutDelaysNoRequest(t *testing.T) {
 	s.expect(401, http.MethodGet, "/owned", "Cookie", cookie, byScript, "1")
 }
 
-// TestUnstoredLogoutIsReported: the sessions are ended until the next start.
+// TestUnstoredLogoutIsReported checks that a logout that cannot be stored is reported, and ends the session anyway.
 func TestUnstoredLogoutIsReported(t *testing.T) {
 	s := serve(t, &epochs{storing: func() error { return errors.New("the disk is full") }}, adminToken)
 	cookie := s.enter()
@@ -314,14 +314,14 @@ func TestUnstoredLogoutIsReported(t *testing.T) {
 	s.expect(401, http.MethodGet, "/owned", "Cookie", cookie, byScript, "1")
 }
 
-// TestLinkExpiresByMonotonicClock: its ten minutes are those of a clock that only runs.
+// TestLinkExpiresByMonotonicClock checks that a link expires after ten minutes even if the wall clock is set.
 func TestLinkExpiresByMonotonicClock(t *testing.T) {
 	s := serve(t, &epochs{}, adminToken)
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
 			name   string
 			passes time.Duration
-			clock  time.Duration // by how much it is set besides
+			clock  time.Duration // by how much the wall clock is set in addition
 			status int
 		}{
 			{"a link in its time", 9 * time.Minute, 0, 204},
@@ -340,7 +340,8 @@ func TestLinkExpiresByMonotonicClock(t *testing.T) {
 	})
 }
 
-// handle sends a request without the network, as a test with a passed clock must. header is names and values in turn.
+// handle passes a POST request to the handler without the network, for tests in a synctest bubble. header holds names and
+// values of headers, alternately.
 func (s *server) handle(path, body string, header ...string) *httptest.ResponseRecorder {
 	r, answer := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)), httptest.NewRecorder()
 	for i := 0; i < len(header); i += 2 {
@@ -364,9 +365,9 @@ func (s *server) code(t *testing.T) string {
 // typeIn types a code on the page, and returns the status.
 func (s *server) typeIn(code string) int { return s.handle("/session", `{"code":"`+code+`"}`).Code }
 
-// TestTypedCode: six digits let in once, within five minutes, and not after five wrong ones.
+// TestTypedCode checks that six digits log in once, within five minutes, and not after five wrong codes.
 func TestTypedCode(t *testing.T) {
-	wrong := func(code string) string { // differs in its last digit
+	wrong := func(code string) string { // returns a code that differs in the last digit
 		return code[:5] + string('0'+(code[5]-'0'+1)%10)
 	}
 	for name, c := range map[string]struct {
@@ -398,7 +399,7 @@ func TestTypedCode(t *testing.T) {
 	}
 }
 
-// TestWrongDigitsLeaveTheLink: a stranger who types wrong digits ends the digits, and not the link beside them.
+// TestWrongDigitsLeaveTheLink checks that wrong digits make the digits of a link invalid, but not the link.
 func TestWrongDigitsLeaveTheLink(t *testing.T) {
 	s := serve(t, &epochs{}, adminToken)
 	synctest.Test(t, func(t *testing.T) {
@@ -415,7 +416,7 @@ func TestWrongDigitsLeaveTheLink(t *testing.T) {
 	})
 }
 
-// TestStrangersCannotGuessTheLinkAtATerminal: the link that is printed at a start has no digits, and is opened once.
+// TestStrangersCannotGuessTheLinkAtATerminal checks that the link of LocalLink has no digits, and logs in once.
 func TestStrangersCannotGuessTheLinkAtATerminal(t *testing.T) {
 	s := serve(t, &epochs{}, adminToken)
 	synctest.Test(t, func(t *testing.T) {
@@ -432,14 +433,15 @@ func TestStrangersCannotGuessTheLinkAtATerminal(t *testing.T) {
 	})
 }
 
-// mistypes types a wrong code some times.
+// mistypes types a wrong code the given number of times.
 func (s *server) mistypes(code string, times int) {
 	for range times {
 		s.typeIn(code)
 	}
 }
 
-// TestRobotSaysCode: at most once in a minute, only where its owner has adopted one, and only a code that was said counts.
+// TestRobotSaysCode checks that a robot says a code at most once in a minute, only if a robot may say codes, and that each
+// said code logs in once.
 func TestRobotSaysCode(t *testing.T) {
 	s := serve(t, &epochs{}, adminToken)
 	synctest.Test(t, func(t *testing.T) {
@@ -455,7 +457,7 @@ func TestRobotSaysCode(t *testing.T) {
 		s.listens = true
 		expect(429, "code_said") // a try that fails may have synthesized speech
 		time.Sleep(5 * time.Second)
-		expect(204, "") // nobody has heard the one before
+		expect(204, "") // five seconds are enough after a failed try
 		expect(429, "code_said")
 		first := s.said
 		time.Sleep(time.Minute)
@@ -475,7 +477,7 @@ func TestRobotSaysCode(t *testing.T) {
 	}
 }
 
-// TestLinkWorksOnce: and no more than a few wait.
+// TestLinkWorksOnce checks that a link logs in once, and that a new link replaces the oldest of sixteen unused links.
 func TestLinkWorksOnce(t *testing.T) {
 	s := serve(t, &epochs{}, adminToken)
 	code := func() string {
@@ -504,7 +506,7 @@ func TestLinkWorksOnce(t *testing.T) {
 	}
 }
 
-// TestWrongTokensAreCounted together with those of programs.
+// TestWrongTokensAreCounted checks that wrong tokens and codes of logins count toward the limit of the admin token.
 func TestWrongTokensAreCounted(t *testing.T) {
 	s := serve(t, &epochs{}, adminToken)
 	for range 5 {
@@ -518,8 +520,8 @@ func TestWrongTokensAreCounted(t *testing.T) {
 	s.expect(http.StatusTooManyRequests, http.MethodGet, "/owned", "Authorization", "Bearer "+adminToken)
 }
 
-// TestIngress: a proxy that lets in owners only is one of the configuration, and the
-// page's addresses begin with the path it says.
+// TestIngress checks that only a configured proxy authenticates its users, and that the URLs of the page begin with the
+// path that the proxy sends.
 func TestIngress(t *testing.T) {
 	s := serve(t, &epochs{}, adminToken, netip.MustParseAddr("127.0.0.1"))
 	through := []string{"X-Ingress-Path", "/api/hassio_ingress/x\"><script>", "X-Forwarded-Host", "homeassistant.local:8123",
@@ -538,8 +540,8 @@ func TestIngress(t *testing.T) {
 	}
 }
 
-// TestUnzippingIsPaced: a file is embedded as browsers take it. Who takes it in no
-// such form has it unzipped each time.
+// TestUnzippingIsPaced checks that a request of a client that does not accept gzip is paced, because the file has to be
+// decompressed for each such request.
 func TestUnzippingIsPaced(t *testing.T) {
 	s := serve(t, &epochs{}, adminToken)
 	if answer, _ := s.ask(http.MethodGet, "/assets/icon.svg", ""); answer.StatusCode == http.StatusNotFound {
@@ -552,7 +554,7 @@ func TestUnzippingIsPaced(t *testing.T) {
 	}
 }
 
-// TestPages: what is shown without a key holds nothing of the appliance but its name.
+// TestPages checks that a page without a login contains nothing of the appliance but its name.
 func TestPages(t *testing.T) {
 	s := serve(t, &epochs{}, adminToken)
 	answer, text := s.ask(http.MethodGet, "/", "")
