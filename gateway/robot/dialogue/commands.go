@@ -51,8 +51,8 @@ type (
 	Configure struct{ Settings }
 )
 
-// waitsForHello reports whether an input waits for the robot's hello. Step keeps such an input, and it is
-// handled after the hello; before the hello, Step drops an Abort, and inputs beyond maxEarly.
+// waitsForHello reports whether an input waits for the robot's hello. Before the hello, Step stores such an
+// input, and handleHello handles it later. Step drops an Abort instead, and inputs beyond maxEarly.
 func waitsForHello(in Input) bool {
 	switch in.(type) {
 	case Announce, ShowAlert, ShowEmotion, InjectText, Abort, HoldChannel, CollectCommands, DecideQuestion, Reboot:
@@ -160,8 +160,8 @@ func (in DecideQuestion) step(s *stepper) {
 	s.emit(AnswerQuestion{agent.Answer{Outcome: outcome}})
 }
 
-// step begins the sound, unless a turn is under way or announcements wait. While the robot is still
-// connecting, the sound waits.
+// step begins the sound, unless a turn is under way or announcements wait. While the robot is still in its
+// connecting state, the accepted sound waits.
 func (in PlaySound) step(s *stepper) {
 	switch {
 	case s.phase == greeting:

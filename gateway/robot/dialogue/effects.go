@@ -29,11 +29,11 @@ type (
 	Introduce struct {
 		List bool // also ask for the list of tools
 	}
-	// CollectWaiting posts the commands that were stored while the channel was closed.
+	// CollectWaiting makes the session post the stored commands as inputs.
 	CollectWaiting struct{}
 	// DeliverMCP handles a response of the robot's MCP server.
 	DeliverMCP struct{ Payload []byte }
-	// ResetInput drops the sound received so far.
+	// ResetInput drops the buffered sound of the microphone.
 	ResetInput struct{}
 	// KeepTranscript records the words that the turn answers.
 	KeepTranscript struct{ Text string }
@@ -42,7 +42,7 @@ type (
 	BeginTurn struct{ TurnStart }
 	// StartAnswer starts an utterance that answers the turn's question.
 	StartAnswer struct{}
-	// CutQuestion ends the speech of a question early, because somebody answers or the time is over.
+	// CutQuestion ends the speech of a question early, because somebody answers or the question has expired.
 	CutQuestion struct{}
 	// RestartSpeech sends the message "tts start" again, because the robot may have ignored it while
 	// it was still connecting.

@@ -12,17 +12,17 @@ import (
 	"perch/voice"
 )
 
-// checker follows the effects of steps and holds what must always be true.
+// checker checks invariants of the effects of a sequence of steps.
 type checker struct {
 	t      *testing.T
-	turn   bool // one is under way
-	asked  int
-	sounds int // that play
+	turn   bool // whether a turn is under way
+	asked  int  // number of published questions without an answer
+	sounds int  // number of sounds that play
 	closed bool
-	open   map[*dialogue.Question]bool // asked by the appliance, and neither ended nor withdrawn
+	open   map[*dialogue.Question]bool // the appliance's questions that were neither ended nor withdrawn
 }
 
-// check takes one step into account.
+// check checks the effects of one step. before is the state before the input in.
 func (c *checker) check(in dialogue.Input, before dialogue.State, effects []dialogue.Effect) {
 	if c.closed && len(effects) > 0 {
 		c.t.Fatalf("%T after the end has effects: %v", in, effects)
@@ -93,9 +93,8 @@ func (c *checker) check(in dialogue.Input, before dialogue.State, effects []dial
 	}
 }
 
-// FuzzStep gives the pure step every sequence of what can happen, and checks
-// what must always be true: at most one turn, every abort answered, every
-// question ended exactly once, and no time at which it turns in circles.
+// FuzzStep passes any sequence of possible inputs to Step, and checks that there is at most one turn, that every
+// abort is answered, that every question ends exactly once, and that Deadline does not require ticks forever.
 func FuzzStep(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 0, 1, 3, 2, 6, 3, 7, 4, 2, 5, 5})
 	f.Add([]byte{0, 0, 0, 0, 1, 2, 3, 1, 1, 4, 9, 9, 2, 2, 200, 5, 5, 5})
@@ -147,7 +146,7 @@ func FuzzStep(f *testing.F) {
 					feed(dialogue.SpeechBegan{})
 				case 1:
 					feed(dialogue.SpeechEnded{})
-				case 2: // a stream that is listened to if it was awaited
+				case 2: // a stream of sound; see Packet
 					for range 20 {
 						pass(voice.FrameDuration)
 						feed(&dialogue.Packet{Duration: voice.FrameDuration})
@@ -156,7 +155,7 @@ func FuzzStep(f *testing.F) {
 			case 4:
 				pass(time.Duration(d.Roll(256)) * 500 * time.Millisecond)
 			case 5:
-				if st.TurnActive() { // what only a turn that is under way can do
+				if st.TurnActive() { // only a turn under way reports these inputs
 					feed(fromTurn(d, st))
 				}
 			}
@@ -171,7 +170,7 @@ func FuzzStep(f *testing.F) {
 	})
 }
 
-// fromTurn is something a turn or its playback may report.
+// fromTurn returns an input that a turn or its playback may report.
 func fromTurn(d *dialoguetest.Dice, st dialogue.State) dialogue.Input {
 	switch d.Roll(7) {
 	case 0:
@@ -188,7 +187,7 @@ func fromTurn(d *dialoguetest.Dice, st dialogue.State) dialogue.Input {
 	case 4:
 		return dialogue.Progress{Started: true}
 	case 5:
-		if st.TurnBegun() { // once
+		if st.TurnBegun() { // Began is reported once
 			return dialogue.Progress{Spoken: []string{"y"}}
 		}
 		return dialogue.Progress{Began: true, Spoken: []string{"x"}, Paused: d.Roll(2) == 1, AskFor: time.Second}

@@ -34,13 +34,14 @@ func (m *micState) recordPacket(now time.Time, d time.Duration, muted bool) {
 		return
 	}
 	if m.packetAt.IsZero() {
-		m.utteranceBegan = now // and not when the button was pressed: a web page may have to ask its user for the microphone first
+		m.utteranceBegan = now // not when the button was pressed, because a web page may have to ask its user for the microphone first
 	}
 	m.packetAt = now
 }
 
-// expectResume records that a tts stop was sent, after which the robot sends a listen start by itself. In
-// manual mode the robot sends no listen start, and in realtime mode its microphone stays open.
+// expectResume records that a tts stop was sent, after which a robot in auto mode sends a listen start without
+// an action of a person. In manual mode the robot sends no listen start, and in realtime mode its microphone
+// stays open.
 func (m *micState) expectResume(now time.Time) {
 	if m.mode != xiaozhi.Manual && m.mode != xiaozhi.Realtime {
 		m.resumesUntil = now.Add(resumeWithin)

@@ -94,7 +94,8 @@ func handleListenDetect(s *stepper, m xiaozhi.ListenDetect) {
 }
 
 // handleTyped handles a text that somebody types instead of speaking. The text answers the question that
-// people can hear, if there is one; otherwise it interrupts the turn under way and begins another.
+// people can hear, if there is one; otherwise it interrupts the turn under way and begins another. A text
+// without words is ignored, and so is one that comes within minTypedGap after another.
 func handleTyped(s *stepper, text string) {
 	text, err := Speakable(plain.Clip(text, limit.Text))
 	if err != nil || !hasPassed(s.now, s.mic.typedAt, minTypedGap) {
@@ -112,7 +113,7 @@ func handleTyped(s *stepper, text string) {
 	s.emit(AnswerQuestion{agent.Answer{Outcome: agent.AnswerGiven, Text: text}})
 }
 
-// ErrNothingToSay is the error of a text without words.
+// ErrNothingToSay is the error for a text without letters and digits.
 var ErrNothingToSay error = &httpserver.Fault{Word: "nothing_to_say", Sentence: "there is nothing in the text that can be spoken", HTTP: http.StatusBadRequest}
 
 // Speakable returns a text as one line, or an error if nothing in it can be spoken.
@@ -125,7 +126,8 @@ func Speakable(text string) (string, error) {
 }
 
 // handleListenStart handles the opening of the microphone. Its meaning depends on the moment:
-//   - after a tts stop, the robot in auto mode resumes listening by itself, which interrupts nothing;
+//   - after a tts stop, the robot in auto mode resumes listening without an action of a person, which
+//     interrupts nothing;
 //   - just after an announcement has begun, its cause, such as a detected face, has opened the microphone
 //     too; the announcement continues (listenLater);
 //   - while a question can be heard, somebody is about to answer;
@@ -184,13 +186,13 @@ func keepSpeaking(s *stepper, mode xiaozhi.Mode) {
 }
 
 // listenLater lets an announcement continue although the microphone has opened. The appliance listens
-// after the announcement: in realtime mode by itself, in auto mode after the robot's next listen start. A
-// robot that was still connecting when the announcement began has refused to speak, so speech that has
-// begun is started again.
+// after the announcement: in realtime mode at once, in auto mode after the robot's next listen start. A
+// robot that was still in its connecting state when the announcement began has refused to speak, so speech
+// that has begun is started again.
 func listenLater(s *stepper, mode xiaozhi.Mode) {
 	s.mic.mode, s.turn.listensAfter, s.mic.listening = mode, true, false
 	s.channel.activeAt = s.now
-	s.mic.wokenAt = time.Time{} // the announcement takes the place of a greeting
+	s.mic.wokenAt = time.Time{} // the announcement replaces a greeting
 	if s.phase == speaking {
 		s.emit(RestartSpeech{})
 	}

@@ -114,7 +114,7 @@ type questionState struct {
 	asked     *agent.Question
 	audible   bool      // the robot has begun to play the question, so people can answer
 	published bool      // event.Asked was published
-	until     time.Time // when the question expires; zero while the robot still plays a question of the agent
+	until     time.Time // when the question expires; zero while the robot still plays a question of the agent, and after the question has expired
 }
 
 // isWaiting reports whether a question waits for an answer.
@@ -169,7 +169,7 @@ type Announcement struct {
 	Notice   string    // ID of the notification that is spoken; empty if the announcement is not a notification
 	Command  string    // ID of the stored command that is carried out; empty if the announcement is not a stored command
 	Expires  time.Time // when a stored command expires; zero for others
-	Urgent   bool      // comes first and interrupts the turn, unless its question was published
+	Urgent   bool      // comes first and interrupts the turn under way, unless the turn has published a question
 	Hint     bool      // a hint on how to wake the robot is shown afterwards
 }
 
@@ -320,10 +320,10 @@ func (s *State) openMicrophone() {
 	s.mic.listening, s.turn.listensAfter = s.mic.listening || s.turn.listensAfter, false
 }
 
-// yieldToOpener makes announcements wait for a person to speak, because the microphone has opened. While
-// all announcements wait because of an interruption, they wait for yieldFor from now. Announcements that can
-// yield wait that long too, unless a detected face has opened the channel, or the microphone has opened
-// before and the person who has opened the channel has had time to speak.
+// yieldToOpener makes announcements wait for a person to speak, because the microphone has opened. If all
+// announcements wait already because of an interruption, they now wait until yieldFor from now. Announcements
+// that can yield wait until then too, unless a detected face has opened the channel, or the microphone has
+// opened before and the person who has opened the channel has had time to speak.
 func (s *State) yieldToOpener(now time.Time) {
 	until := now.Add(yieldFor)
 	if now.Before(s.queue.yieldsUntil) {
@@ -339,9 +339,9 @@ func (s *State) yieldToOpener(now time.Time) {
 }
 
 // endOpenerTime is called when a turn ends. If the turn was understood, announcements no longer wait for
-// the person who has opened the channel. After a turn that was not understood, such as a greeting, they wait
-// for yieldFor again if they still waited when the turn began, unless two or more utterances in a row were
-// misheard.
+// the person who has opened the channel. After any other turn, such as a greeting, they wait for yieldFor
+// again if they still waited when the turn began, unless the microphone was never opened, or two or more
+// utterances in a row were misheard.
 func (s *State) endOpenerTime(now time.Time) {
 	switch {
 	case s.turn.understood:

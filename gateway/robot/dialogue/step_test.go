@@ -13,8 +13,8 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// situation is a state worth a name, and what leads to it: the situation before,
-// and since then inputs, and time that passes.
+// situation is a named state, and how to reach it: the situation to start from, and the inputs and durations that
+// follow, separated by semicolons.
 type situation struct{ name, from, inputs string }
 
 var situations = []situation{
@@ -52,8 +52,7 @@ var situations = []situation{
 	{"closing", "quiet", "hang up"},
 }
 
-// histories are situations in which only some inputs are of interest: those that
-// a row has.
+// histories are situations that are tested only with the inputs for which the table has a row.
 var histories = []situation{
 	{"early commands", "greeting", "reboot; emotion; text"},
 	{"sound waits", "connecting", "play"},
@@ -87,7 +86,7 @@ var histories = []situation{
 	{"inquiry then fire", "inquiry", "urgent; touch; answered; finished"},
 }
 
-// happenings are the inputs of the table.
+// happenings returns the inputs of the table by their names.
 func happenings() map[string]Input {
 	robot := func(m xiaozhi.FromRobot) Input { return FromRobot{m} }
 	asked := &agent.Question{ID: "q", Text: "May I?"}
@@ -108,7 +107,7 @@ func happenings() map[string]Input {
 
 		"speech began": SpeechBegan{},
 		"speech ended": SpeechEnded{},
-		"streaming":    &Packet{Duration: 60 * time.Millisecond}, // for more than a second
+		"streaming":    &Packet{Duration: 60 * time.Millisecond}, // repeated for more than a second
 
 		"transcript":   Transcript{"hi"},
 		"misheard":     Misheard{},
@@ -146,11 +145,11 @@ func happenings() map[string]Input {
 		"play":     PlaySound{Sound: &Sound{Name: "song"}},
 		"reboot":   Reboot{},
 		"hang up":  HangUp{"bye"},
-		"timer":    Tick{}, // when the state has asked for it
+		"timer":    Tick{}, // at the time that Deadline returns
 	}
 }
 
-// played is a session of steps alone, with a clock of its own.
+// played is a state with its own clock, to which a test applies inputs.
 type played struct {
 	t       *testing.T
 	now     time.Time
@@ -159,7 +158,7 @@ type played struct {
 	effects []Effect
 }
 
-// in is a session in a situation.
+// in returns a state in the named situation.
 func in(t *testing.T, name string) *played {
 	t.Helper()
 	all := slices.Concat(situations, histories)
@@ -178,7 +177,7 @@ func in(t *testing.T, name string) *played {
 	return p
 }
 
-// happens is one input, and what becomes of it.
+// happens applies the named input, or lets a duration such as "1s" pass, and stores the effects.
 func (p *played) happens(name string) {
 	p.t.Helper()
 	p.effects = nil
@@ -214,7 +213,7 @@ func (p *played) step(in Input) {
 	}
 }
 
-// pass lets time pass, with what is due in it.
+// pass lets time pass, and applies a Tick at each deadline.
 func (p *played) pass(d time.Duration) {
 	until := p.now.Add(d)
 	for due := p.state.Deadline(); !due.IsZero() && !due.After(until); due = p.state.Deadline() {
@@ -224,9 +223,8 @@ func (p *played) pass(d time.Duration) {
 	p.now = until
 }
 
-// change is what has become of a state, as the table has it: the phase, and
-// whether a question waits; by how many more or fewer announcements the queue is
-// longer; and what is to follow the turn. What is as before is left out.
+// change describes the change of a state as the table does: the new phase and whether a question waits, or "=" if
+// both are unchanged; the change of the number of waiting announcements; and what follows the turn.
 func change(before, after State) string {
 	words := "="
 	if after.phase != before.phase || after.question.isWaiting() != before.question.isWaiting() {
@@ -248,7 +246,7 @@ func change(before, after State) string {
 	return words
 }
 
-// possible reports whether an input can come of a turn that is as the state has it.
+// possible reports whether an input can occur in a state. Some inputs need a turn or a question in a certain state.
 func possible(name string, s State) bool {
 	fresh := s.turn.active && !s.question.isWaiting()
 	switch name {
@@ -278,7 +276,7 @@ func possible(name string, s State) bool {
 	return true
 }
 
-// effectInWords is an effect as the table has it: its name, and what it is about.
+// effectInWords describes an effect as the table does, by its name and its object.
 func effectInWords(e Effect) string {
 	about := ""
 	switch e := e.(type) {
@@ -354,9 +352,9 @@ func (p *played) effectsInWords() string {
 	).Replace(strings.Join(words, ", "))
 }
 
-// TestSteps holds the table for every input in every situation. Where no row
-// names the situation, that of "elsewhere" holds, and where there is none either,
-// nothing happens. After the hang-up nothing does, whatever comes.
+// TestSteps checks the table for every possible input in every situation. If no row names the situation, the row for
+// "elsewhere" applies; without such a row, the input must have no effect. In the situation "closing", no input may
+// have an effect.
 func TestSteps(t *testing.T) {
 	rows := readSteps(t)
 	for name := range happenings() {
@@ -394,13 +392,13 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// stepRow is what becomes of an input in a situation.
+// stepRow is the expected result of an input in a situation: the change of the state and the effects.
 type stepRow struct {
 	after, effects string
 	used           bool
 }
 
-// readSteps are the rows, by input and situation.
+// readSteps returns the rows of the table; key: "INPUT in SITUATION".
 func readSteps(t *testing.T) map[string]*stepRow {
 	t.Helper()
 	inputs, rows := happenings(), map[string]*stepRow{}
@@ -418,7 +416,7 @@ func readSteps(t *testing.T) map[string]*stepRow {
 		for where := range strings.SplitSeq(cells[1], ", ") {
 			key := cells[0] + " in " + where
 			if where != "elsewhere" {
-				in(t, where) // which there is
+				in(t, where) // fails the test if there is no such situation
 			}
 			if rows[key] != nil {
 				t.Fatalf("%s has two rows", key)
@@ -429,7 +427,7 @@ func readSteps(t *testing.T) map[string]*stepRow {
 	return rows
 }
 
-// messageInWords is a message to the robot as the table has it.
+// messageInWords describes a message to the robot as the table does.
 func messageInWords(m xiaozhi.ToRobot) string {
 	switch m := m.(type) {
 	case xiaozhi.TTSStop:
@@ -444,7 +442,8 @@ func messageInWords(m xiaozhi.ToRobot) string {
 	return fmt.Sprintf("%T", m)
 }
 
-// TestPacketsAllocateNothing: a robot that listens sends seventeen packets in a second.
+// TestPacketsAllocateNothing checks that packets, of which a listening robot sends seventeen per second, cause no
+// allocation.
 func TestPacketsAllocateNothing(t *testing.T) {
 	for _, where := range []string{"ready", "hearing", "speaking (realtime)", "resting"} {
 		p, packet := in(t, where), &Packet{Duration: 60 * time.Millisecond}

@@ -11,7 +11,7 @@ import (
 	"perch/event"
 )
 
-// emit appends effects.
+// emit appends effects, and records the time of a Send and the effect of a ResetInput in the state.
 func (s *stepper) emit(effects ...Effect) {
 	for _, e := range effects {
 		switch e.(type) {
@@ -125,7 +125,7 @@ func (s *stepper) closeQuestion(outcome agent.Outcome) {
 }
 
 // endInquiry reports e as the ending of the appliance's question, if the turn asks such a question. The
-// channel counts as active now, so that the person who has answered gets time to go on.
+// channel counts as active now, so that the person who has answered gets time to continue.
 func (s *stepper) endInquiry(e Ending) {
 	if s.turn.announcement.Question == nil {
 		return
@@ -154,8 +154,8 @@ func (s *stepper) endSound(end string) bool {
 	return s.turn.announcement.Sound != nil
 }
 
-// endAnnouncement publishes that the turn's announcement was spoken, or, if reason is not empty, why
-// it could not be spoken.
+// endAnnouncement publishes that the turn's announcement was spoken, or, if reason is not empty, why it
+// could not be spoken. A notification always counts as spoken.
 func (s *stepper) endAnnouncement(reason string) {
 	if s.turn.announcement.Notice != "" {
 		s.emit(Publish{event.NotificationChanged{ID: s.turn.announcement.Notice, State: notice.Spoken}})
@@ -175,8 +175,9 @@ func (s *stepper) endSay(a Announcement, reason string) {
 	}
 }
 
-// SayEnded returns the events for the end of a sentence. If reason is not empty, it says why the sentence
-// could not be spoken. They include an event.Command only if the sentence was stored or is rejected.
+// SayEnded returns the events for the end of a sentence. reason says why the sentence could not be spoken; it
+// is empty if the sentence was spoken. The events include an event.Command only if the sentence was stored or
+// could not be spoken.
 func SayEnded(a Announcement, reason string) []event.Event {
 	if reason != "" {
 		return []event.Event{event.Command{Thing: CommandSay, State: event.CommandRejected, Reason: reason},
@@ -197,8 +198,7 @@ func (s *stepper) emitCancel(abort bool) {
 	}
 }
 
-// stopSpeech records that tts stop ends the robot's speech, after which the robot may send listen start
-// by itself.
+// stopSpeech records that tts stop ends the robot's speech, if the robot is speaking; see expectResume.
 func (s *stepper) stopSpeech() {
 	if s.phase == speaking {
 		s.mic.expectResume(s.now)
@@ -284,8 +284,8 @@ func (s *stepper) markSettled() {
 	s.speakNext()
 }
 
-// greet greets a person who has said the wake word. It is called when the microphone opens, or if it does
-// not, after listenAfter.
+// greet greets a person who has said the wake word. It is called when the microphone opens, or after
+// listenAfter if the microphone has not opened by then.
 func (s *stepper) greet() {
 	woken := !s.mic.wokenAt.IsZero()
 	s.mic.wokenAt = time.Time{}
@@ -348,7 +348,7 @@ func (s *stepper) endIfDone() {
 	switch {
 	case end == event.EndSleep:
 		s.close(end)
-	case s.channel.hangsUp && !slices.ContainsFunc(s.queue.waiting, Announcement.canYield): // otherwise these announcements might be put off in each session
+	case s.channel.hangsUp && !slices.ContainsFunc(s.queue.waiting, Announcement.canYield): // otherwise these announcements might be postponed in each session
 		s.close(event.EndHangUp)
 	default:
 		s.restOrListen(spoke)

@@ -1,12 +1,11 @@
 package dialogue
 
-// steps is the table of step: an input, the situations that it comes in, what
-// becomes of the state, and the effects in their order.
+// steps is the table of TestSteps. Its columns are an input, the situations in which the input comes, the change of
+// the state (see change), and the effects in their order (see effectInWords).
 //
-// The state is its phase, and whether a question waits; "=" is as before. +1 and
-// -1 are announcements more and fewer in the queue. A timer says after how long it
-// comes. "cancel" stands for cancelTurn and turn_ended cancelled, "listen" for
-// resetInput and listening_started; what is written small is an event or a message.
+// A number such as +1 or -1 is the change of the number of waiting announcements. The change of a timer begins with
+// the time after which the timer is due. The effect "cancel" means cancelTurn and the event turn_ended with the end
+// cancelled; "listen" means resetInput and the event listening_started.
 const steps = `
 hello           | greeting                                   | quiet           | welcome, collectWaiting
 hello           | early commands                             | thinking -3     | welcome, collectWaiting, reboot, face happy, emotion, beginTurn hi

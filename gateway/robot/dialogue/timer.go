@@ -22,7 +22,7 @@ func (Tick) step(s *stepper) {
 	case s.question.isWaiting() && !s.question.until.IsZero() && !s.now.Before(s.question.until):
 		s.question.until = time.Time{}
 		if s.phase == speaking {
-			s.emit(CutQuestion{}) // nobody can answer it any more
+			s.emit(CutQuestion{}) // nobody can answer the question any more
 		}
 		s.emit(AnswerQuestion{agent.Answer{Outcome: agent.AnswerExpired}})
 		s.endUtterance() // after AnswerQuestion, so that an utterance cut off here cannot become the answer

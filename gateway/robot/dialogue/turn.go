@@ -67,7 +67,7 @@ func (in Transcript) step(s *stepper) {
 		s.emit(KeepTranscript(in))
 	}
 	s.emit(Send{xiaozhi.STT{Text: in.Text}}, Publish{event.Heard{Text: in.Text}})
-	if !isAnswer && s.mic.voiced { // the person has gone on speaking during the recognition
+	if !isAnswer && s.mic.voiced { // the person has continued to speak during the recognition
 		s.beginUtterance()
 	}
 }
@@ -93,7 +93,7 @@ func (p Progress) step(s *stepper) {
 	if !s.turn.active {
 		return
 	}
-	if p.Stopped { // even if the pause is over already
+	if p.Stopped { // also if the pause is over already
 		s.mic.expectResume(s.now)
 	}
 	if p.Started {
@@ -159,7 +159,7 @@ func (p Progress) handlePause(s *stepper) {
 		s.openMicrophone()
 	}
 	if s.phase != ready && s.phase != hearing { // in these phases somebody answers already
-		s.phase = thinking // for the case that a touch has answered in the meantime
+		s.phase = thinking // remains if a touch has answered in the meantime
 		if s.question.isWaiting() {
 			s.resumeListening() // in realtime mode no listen start follows
 		}
@@ -200,7 +200,7 @@ func (in QuestionAnswered) step(s *stepper) {
 	if in.Answer.Outcome != agent.AnswerClosed { // otherwise the turn fails, and its end reports why
 		s.endInquiry(Ending{Answer: in.Answer})
 	}
-	if s.phase != speaking { // in phase speaking, the question is still playing and tts stop is to come
+	if s.phase != speaking { // in phase speaking, the question is still playing, and tts stop follows
 		s.phase = thinking
 	}
 }

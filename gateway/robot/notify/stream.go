@@ -1,6 +1,6 @@
-// Package notify makes idle robots speak. A robot receives a URL, fetches the sound of an announcement
-// there, and plays it while the rest is synthesized. The robot does not report what it has played, so the
-// sound is sent at the pace at which it plays, and the response ends when the robot has played all of it.
+// Package notify makes idle robots speak. A robot receives a URL, fetches the sound of an announcement from that
+// URL, and plays the sound while the rest is synthesized. The robot does not report what it has played, so the
+// sound is sent at the pace at which it is played, and the response ends when the robot has played all of it.
 package notify
 
 import (
@@ -44,7 +44,7 @@ type Stream struct {
 	over     bool          // Synthesize has returned
 	err      error         // error of Synthesize
 	spoken   bool          // something of the text was spoken
-	unspoken error         // why a part of the text was not spoken; nil if all was
+	unspoken error         // why a part of the text was not spoken; nil if all of it was
 }
 
 // NewStream returns a stream of sentences without sound.
@@ -139,8 +139,8 @@ func (s *Stream) synthesize(ctx context.Context, synthesizer voice.Synthesizer, 
 	return nil
 }
 
-// Spoken reports whether something of the text was spoken, and why the rest was not; unspoken is nil if all
-// was. It must be called after the stream has been played.
+// Spoken reports whether something of the text was spoken, and why the rest was not spoken. unspoken is nil if all
+// of the text was spoken. Spoken must be called after the stream has been played.
 func (s *Stream) Spoken() (spoken bool, unspoken error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *Stream) Plan(ctx context.Context) ([]xiaozhi.Subtitle, error) {
 	defer cancel()
 	// A timeout is not an error: the rest is estimated.
 	_ = s.wait(waiting, func() bool {
-		begun := len(s.packets) > 0 // before the first packet the synthesis may fail, and Plan must return its error
+		begun := len(s.packets) > 0 // before the first packet, the synthesis may fail, and Plan must return that error
 		return s.over || begun && (len(s.starts) == len(s.sentences) || len(s.packets) == maxAhead)
 	})
 	if ctx.Err() != nil {

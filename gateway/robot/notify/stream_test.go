@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 )
 
-// TestPlanWithoutSound: a synthesizer that has not begun in time delays the plan, and loses nothing.
+// TestPlanWithoutSound checks that Plan estimates all times if the synthesis has not begun in time.
 func TestPlanWithoutSound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		subtitles, err := NewStream([]string{"The door is open.", "Please close it."}).Plan(t.Context())

@@ -27,10 +27,10 @@ const (
 // ErrNotFetched is returned by Play if the robot has not fetched the sound within two minutes.
 var ErrNotFetched = errors.New("the robot has not fetched the sound")
 
-// ErrCut is wrapped by Play if the robot has fetched the sound, but not played all of it.
+// ErrCut is wrapped by the error of Play and Serve if the robot has fetched the sound, but not received all of it.
 var ErrCut = errors.New("the robot has broken off the sound")
 
-// ErrNoTicket is returned by Serve if there is no ticket with the name.
+// ErrNoTicket is returned by Serve if there is no open ticket with the name.
 var ErrNoTicket error = &httpserver.Fault{Word: "no_such_sound", HTTP: http.StatusNotFound,
 	Sentence: "there is no sound at this address: it was fetched before, or it has expired after two minutes"}
 
@@ -97,7 +97,8 @@ func (t *ticket) wait(ctx context.Context) error {
 	}
 }
 
-// Serve sends a robot the stream of the ticket with a name.
+// Serve sends a robot the stream of the ticket with a name, and returns when the robot has played all of it. It
+// returns ErrNoTicket, or an error that wraps ErrCut.
 func (t *Tickets) Serve(w http.ResponseWriter, r *http.Request, name string) error {
 	issued := t.withdraw(name)
 	if issued == nil {

@@ -12,7 +12,7 @@ import (
 
 // Dice chooses inputs by the bytes of a fuzz test.
 type Dice struct {
-	Bytes []byte               // bytes that are left
+	Bytes []byte               // remaining bytes
 	asked []*dialogue.Question // questions that Command has returned so far
 }
 
