@@ -30,7 +30,7 @@ const (
 // held in the field waiting, and their senders keep them too.
 type announcer struct {
 	conn  *connection
-	added chan struct{} // has one slot, filled by wake; ends a pause
+	added chan struct{} // has a buffer for one value, which wake sends to end a pause
 
 	mu      sync.Mutex
 	waiting []dialogue.Announcement
@@ -130,8 +130,8 @@ func (n *announcer) close() {
 	n.tasks.Wait()
 }
 
-// run speaks the waiting announcements until all are spoken, ctx ends, or the robot does not fetch one (see
-// giveUp).
+// run speaks the waiting announcements until all are spoken, ctx ends, or the robot does not fetch the sound of one
+// (see giveUp).
 func (n *announcer) run(ctx context.Context) {
 	retry := minRetry
 	for {
@@ -214,7 +214,7 @@ func (n *announcer) next(ctx context.Context, now time.Time) (a dialogue.Announc
 	if len(untried) > 0 {
 		announcements = untried
 	} else {
-		clear(n.failed) // each is tried again
+		clear(n.failed) // all interrupted announcements are tried again
 	}
 	if i := slices.IndexFunc(announcements, func(a dialogue.Announcement) bool { return a.Urgent }); i >= 0 {
 		return announcements[i], true

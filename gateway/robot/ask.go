@@ -23,8 +23,8 @@ import (
 //
 // While the channel is closed, a robot that can speak while idle speaks the question, and asks again once
 // somebody has woken it. For other robots, or if the channel closes before an answer, Ask returns
-// dialogue.ErrOffline. It returns dialogue.ErrBusy if too much waits to be spoken, or the reason why the
-// robot could not ask.
+// dialogue.ErrOffline. Ask returns dialogue.ErrBusy if too much waits to be spoken, and another error if the
+// robot could not ask, or if q.Text has no words.
 func (s *Server) Ask(ctx context.Context, id device.ID, q agent.Question) (agent.Answer, error) {
 	text, err := dialogue.Speakable(q.Text)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Server) Ask(ctx context.Context, id device.ID, q agent.Question) (agent
 	}
 }
 
-// errExpired is the cause of a context that has ended at the time limit of a question.
+// errExpired is the cancellation cause of a context that has ended because the question has expired.
 var errExpired = errors.New("the question's time is over")
 
 // awaitSession returns the open session of a robot. If none exists and the robot can speak while idle,

@@ -27,8 +27,8 @@ type Command struct {
 // commandAlert is the kind of command that shows a message on the screen, as in event.Command.
 const commandAlert = "alert"
 
-// commandTTL is how long a command may wait: an older one would confuse people. The callers of list drop
-// expired ones.
+// commandTTL is how long a command may wait: an older command would confuse people. The callers of list drop
+// expired commands.
 const commandTTL = 24 * time.Hour
 
 // commandTable stores the commands of robots, by robot ID. Put returns once the list is safely on the disk;
@@ -90,8 +90,8 @@ func (q *CommandQueue) add(id device.ID, now time.Time, commands ...Command) (dr
 }
 
 // ClockJumped must be called when the wall clock has jumped by this much, forwards if positive. It moves the
-// expiry of commands that were added since the appliance started, so that they stay stored as long as they
-// would have without the jump.
+// expiry of the commands that were added since the appliance started, so that the jump does not change how
+// long they stay stored.
 func (q *CommandQueue) ClockJumped(by time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -138,7 +138,7 @@ func (q *CommandQueue) drop(id device.ID, command string) {
 	defer q.mu.Unlock()
 	list, _, err := q.table.Get(string(id))
 	if err != nil {
-		return // to write a list that could not be read would lose the other commands; this one is repeated instead
+		return // writing the list would lose the other commands; instead, this command may be carried out again
 	}
 	list = slices.DeleteFunc(slices.Clone(list), func(c Command) bool { return c.ID == command })
 	if delete(q.added[id], command); len(q.added[id]) == 0 {

@@ -125,8 +125,10 @@ func (s *Server) InjectText(ctx context.Context, id device.ID, text string) erro
 	return s.post(ctx, id, dialogue.InjectText{Text: text})
 }
 
-// AskAgent makes a robot answer a text as if somebody had spoken it to the robot, and returns "". While the robot's channel is
-// closed, the agent answers without the robot's tools; AskAgent then returns the answer, which the robot speaks as for Speak.
+// AskAgent makes a robot answer a text as if somebody had spoken it to the robot, and returns "". While the
+// robot's channel is closed, the agent answers without the robot's tools; AskAgent then returns the answer, and
+// passes it to Speak, whose results queued and err it returns too. For a stranger whose channel is closed,
+// AskAgent returns an error.
 func (s *Server) AskAgent(ctx context.Context, id device.ID, text string) (answer string, queued bool, err error) {
 	if text, err = dialogue.Speakable(text); err != nil {
 		return "", false, err
@@ -227,7 +229,7 @@ func (s *Server) Reachable() []device.ID {
 	}
 	reachable = slices.DeleteFunc(reachable, func(id device.ID) bool { return !s.options.Robots.Trusts(id) })
 	slices.Sort(reachable)
-	return slices.Compact(reachable) // a robot is listed twice if its session has ended in the meantime
+	return slices.Compact(reachable) // a robot is in the list twice if its session has ended in the meantime
 }
 
 // Play makes a robot play a sound, and returns when the sound is accepted. Like speech, a sound can be

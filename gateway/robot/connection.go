@@ -33,7 +33,7 @@ type connection struct {
 	tools  *tools.Client
 	log    *slog.Logger
 	done   chan struct{} // closed once the connection has ended
-	mute   atomic.Bool   // the robot has not fetched the latest announcement; false again after its next session
+	mute   atomic.Bool   // the robot has not fetched the sound of an announcement; reset after its next session
 
 	mu       sync.Mutex
 	session  *mqttSession // open session; nil while the robot is idle
@@ -134,9 +134,9 @@ func newAlert(a notice.Announcement) xiaozhi.Alert {
 // that session, and reports whether the message must be dropped. Without the goodbye, a robot that has
 // lost its connection during a session would stay in it.
 //
-// Idle robots send MCP responses and sensor events too. These are not dropped, and cause only one goodbye
-// per session, because a goodbye cuts off the notification that an idle robot may be playing. A goodbye is
-// never answered: firmware up to 2.2.4 answers each goodbye with another.
+// Idle robots send MCP responses and sensor events too. Such messages are not dropped, and cause only one
+// goodbye per session, because a goodbye cuts off the notification that an idle robot may be playing. The
+// appliance never answers a goodbye, because firmware up to 2.2.4 answers each goodbye with another.
 func (c *connection) dismiss(m xiaozhi.FromRobot, session string, open *mqttSession) (drop bool) {
 	maybeIdle := false
 	switch m.(type) {

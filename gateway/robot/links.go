@@ -18,8 +18,8 @@ import (
 	"perch/gateway/robot/udp"
 )
 
-// refreshEvery is how often an idle robot is asked for its status, its battery level above all, and
-// given a new token for its camera.
+// refreshEvery is how often an idle robot is asked for its status, such as its battery level, and given a
+// new token for its camera.
 const refreshEvery = 10 * time.Minute
 
 // links holds the MQTT connections of all robots.
@@ -92,7 +92,7 @@ func (l *links) ServeMQTT(ctx context.Context, sound *udp.Socket, listeners ...n
 	var running sync.WaitGroup
 	serve := func(run func() error) {
 		running.Go(func() {
-			defer cancel() // neither connections nor sound are of use without the other
+			defer cancel() // connections need the sound, and the sound needs connections
 			failed <- run()
 		})
 	}
@@ -155,7 +155,7 @@ func (l *links) refreshIdle(ctx context.Context) {
 // connect admits a robot and serves its connection.
 func (l *links) connect(conn net.Conn, sound *udp.Socket) {
 	if l.pace.CheckPeer(conn.RemoteAddr().String()) != nil {
-		_ = conn.Close() // the robot tries again by itself
+		_ = conn.Close() // the robot connects again later
 		return
 	}
 	var robot device.Robot

@@ -15,9 +15,9 @@ type loop struct {
 	packet    dialogue.Packet // the current packet of sound; reused as input, so that packets cause no allocation
 	mic       microphone
 	turn      *turn            // nil if no turn is under way
-	number    int              // number of the latest turn, from 1
+	number    int              // number of the latest turn; the first turn has number 1
 	utterance *voice.Utterance // nil if no utterance is under way
-	hearing   string           // the latest published text of an utterance under way
+	hearing   string           // latest published text of the utterance under way
 	spoken    []string         // sentences of the turn that the robot has begun to play
 	turnCount int              // turns so far, without played sounds
 	closedWhy string           // why the channel was closed; empty while the session is open

@@ -92,9 +92,9 @@ type Options struct {
 	// Voice identifies the voices in use. Phrases that were synthesized ahead are dropped when Apply
 	// gets a different one. It must be comparable.
 	Voice   any
-	Speech  voice.Options // voice and language of the household, for robots that are not configured otherwise
+	Speech  voice.Options // default voice and language, for robots that are not configured otherwise
 	Phrases agent.Phrases
-	// Languages are the household's languages, as BCP 47 tags. If a turn detects that one of them is
+	// Languages are the configured languages, as BCP 47 tags. If a turn detects that one of them is
 	// spoken, the turn continues in that language.
 	Languages []string
 	// Character returns the character of a robot. It does not block.
@@ -116,10 +116,10 @@ type Options struct {
 	stepped func(dialogue.Input, dialogue.State) // tests only: called after every step; may be nil
 }
 
-// Character is the character of one robot. A zero field means that the household's setting applies.
+// Character is the character of one robot.
 type Character struct {
 	Speech  voice.Options  // language that the robot understands, and voice that it speaks with
-	Persona *agent.Persona // nil means the household's persona
+	Persona *agent.Persona // nil means the configured default persona
 	Name    string         // name that people call the robot
 	Brain   string         // brain that is tried first
 }
@@ -130,7 +130,7 @@ var ErrStopping = errors.New("the appliance is stopping")
 // sounds loads the sounds that robots can play.
 type sounds interface {
 	// Load returns the sound with a name as 24 kHz PCM. The name need not include the file extension.
-	// Callers must not change it. The error wraps fs.ErrNotExist if there is no such sound.
+	// Callers must not change pcm. The error wraps fs.ErrNotExist if there is no such sound.
 	Load(ctx context.Context, name string) (pcm []int16, err error)
 }
 

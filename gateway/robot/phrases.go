@@ -18,8 +18,8 @@ const (
 	phraseFailed    = vision.PhraseFailed // a brain failed during the turn
 	phraseAway      = "away"              // no brain can be reached
 	phraseDeaf      = "deaf"              // no recognizer can be reached
-	phraseUnhearing = "unhearing"         // the character does not hear; rare, so not synthesized ahead
-	phraseStranger  = "stranger"          // brains answer adopted robots only; rare, so not synthesized ahead
+	phraseUnhearing = "unhearing"         // the character does not hear; spoken rarely, so not synthesized ahead
+	phraseStranger  = "stranger"          // brains answer adopted robots only; spoken rarely, so not synthesized ahead
 )
 
 // phrase is a short fixed sentence, encoded for playing.
@@ -50,8 +50,8 @@ func (b *phrasebook) claim() bool {
 	return true
 }
 
-// lookup returns a phrase, or false if prepare has not come to it yet. The phrase has no packets if the
-// synthesizer has failed.
+// lookup returns a phrase, or false if prepare has not tried to synthesize the phrase yet. The phrase has no
+// packets if the synthesizer has failed.
 func (b *phrasebook) lookup(name string) (phrase, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,8 +59,8 @@ func (b *phrasebook) lookup(name string) (phrase, bool) {
 	return p, ok
 }
 
-// prepare synthesizes the missing phrases. A phrase that cannot be synthesized is shown without sound;
-// the next call tries it again, when another robot connects.
+// prepare synthesizes the missing phrases. A phrase that cannot be synthesized is shown without sound until
+// another call, when a robot connects, has synthesized it.
 func (b *phrasebook) prepare(ctx context.Context, texts agent.Phrases, synthesizer voice.Synthesizer, o voice.Options, log *slog.Logger) {
 	complete := true
 	var failure error
@@ -112,13 +112,13 @@ func synthesize(ctx context.Context, text string, synthesizer voice.Synthesizer,
 		err = encoder.Flush(add)
 	}
 	if err != nil {
-		return nil, err // part of a phrase is of no use
+		return nil, err // a part of a phrase is useless
 	}
 	return packets, nil
 }
 
-// maxVoices is how many voices of robots get a phrasebook, besides the household's voice. Each phrasebook
-// takes memory.
+// maxVoices is how many voices of robots get a phrasebook, besides the default voice (Options.Speech). Each
+// phrasebook takes memory.
 const maxVoices = 16
 
 // phrases holds the phrasebooks of all voices.
@@ -128,8 +128,8 @@ type phrases struct {
 	log      *slog.Logger
 
 	mu     sync.Mutex
-	usual  *phrasebook                   // phrases in the household's voice
-	others map[voice.Options]*phrasebook // phrases in voices of robots that differ from the household's voice
+	usual  *phrasebook                   // phrases in the default voice
+	others map[voice.Options]*phrasebook // phrases in voices of robots that differ from the default voice
 }
 
 // newPhrases returns empty phrasebooks.
@@ -146,15 +146,15 @@ func (p *phrases) reset() {
 	p.usual, p.others = &phrasebook{}, map[voice.Options]*phrasebook{}
 }
 
-// household returns the phrasebook of the household's voice.
+// household returns the phrasebook of the default voice.
 func (p *phrases) household() *phrasebook {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.usual
 }
 
-// forVoice returns the phrasebook of a voice. For a new voice it begins to make the phrases in the background.
-// If maxVoices voices have phrasebooks already, forVoice returns the phrasebook of the household.
+// forVoice returns the phrasebook of a voice, and makes its missing phrases in the background. If maxVoices
+// other voices have phrasebooks already, forVoice returns the phrasebook of the default voice.
 func (p *phrases) forVoice(o voice.Options) *phrasebook {
 	o.DetectLanguage, o.Deaf = false, false // concern recognition only, so the speech is the same
 	p.mu.Lock()
@@ -173,7 +173,7 @@ func (p *phrases) forVoice(o voice.Options) *phrasebook {
 	return b
 }
 
-// Prepare makes the missing phrases in the household's voice, in the background.
+// Prepare makes the missing phrases in the default voice, in the background.
 func (p *phrases) Prepare() { p.fill(p.household(), p.settings.current.Load().Speech) }
 
 // fill makes the missing phrases of a phrasebook, in the background.

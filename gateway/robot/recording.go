@@ -15,7 +15,7 @@ import (
 	"perch/gateway/robot/transcript"
 )
 
-// header returns the first lines of a recorded transcript, which a replay needs.
+// header returns the first lines of a recorded transcript. A replay of the transcript in a test needs them.
 func (s *session) header() []string {
 	return []string{
 		transcript.Visible(fmt.Sprintf("Recorded from %s, firmware %s.", s.robot.Board, s.robot.Firmware), ""),

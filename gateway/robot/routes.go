@@ -29,7 +29,7 @@ import (
 func (s *Server) Routes(r gin.IRouter) {
 	open := func(c *gin.Context) {
 		if strings.Contains(c.GetHeader("Accept"), "text/html") && c.GetHeader("Upgrade") == "" && c.GetHeader("Device-Id") == "" {
-			c.Redirect(http.StatusSeeOther, "/xiaozhi/ota/") // a person with a browser: that address has a page
+			c.Redirect(http.StatusSeeOther, "/xiaozhi/ota/") // shows a page to a person who has opened this address in a browser
 			return
 		}
 		if err := s.open(c.Writer, c.Request); err != nil {

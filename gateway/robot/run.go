@@ -52,7 +52,7 @@ func (l *loop) run(ctx context.Context) string {
 	case <-time.After(flushTimeout):
 	}
 	l.Transport.Close(socket.Normal, l.closedWhy)
-	for range l.incoming { // readMessages may wait for room in this channel; draining it lets readMessages end
+	for range l.incoming { // readMessages may be blocked because this channel is full
 	}
 	wg.Wait()
 	l.mic.close()
@@ -203,7 +203,7 @@ func (l *loop) handleAudio(ctx context.Context, a xiaozhi.Audio) {
 
 // endIfSettled ends the speech if the utterance is a whole sentence followed by a short silence, and reports
 // whether it did. In manual mode the button decides instead. A stranger's sentence always needs the full
-// silence, because Options.Settled looks a sentence up in the household's data.
+// silence, because Options.Settled looks a sentence up in private data of the appliance's owner.
 func (l *loop) endIfSettled() bool {
 	if !l.state.Hearing() || l.utterance == nil || l.state.Mode() == xiaozhi.Manual {
 		return false

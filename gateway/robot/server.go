@@ -1,10 +1,13 @@
-// Package robot serves robots: their WebSocket or MQTT connection, from the handshake to the
-// hang-up. A session is one conversation with a robot: it passes the sound of the robot's microphone
-// to a recognizer, asks the agent for a reply, and sends speech at the pace at which the firmware
-// plays it. A turn is one exchange of a session: what starts it, such as an utterance or an
-// announcement, and what the robot then says. A brain, such
-// as a language model, writes the replies of the agent; engines recognize and synthesize speech. A
-// stranger is a robot that no owner has adopted. The rest of the appliance reaches robots through Server.
+// Package robot serves robots: their WebSocket or MQTT connection, from the handshake to the hang-up.
+//
+// A session is one open channel of a robot, from its hello to the close. It passes the sound of the robot's
+// microphone to a recognizer, asks the agent for a reply, and sends speech at the pace at which the firmware
+// plays it. A turn is one exchange of a session: what starts the turn, such as an utterance or an announcement,
+// and what the robot then says. A brain, such as a language model, writes the replies of the agent; engines
+// recognize and synthesize speech. A stranger is a robot that no owner has adopted. A robot that is connected
+// by MQTT and has no session is idle.
+//
+// The rest of the appliance reaches robots through Server.
 package robot
 
 import (
@@ -29,9 +32,9 @@ func (s *Server) Apply(o Options) {
 	}
 }
 
-// Prepare synthesizes, in the background, the fixed phrases that are not stored yet as sound in the
-// household's voice. Sessions call it themselves; a caller that expects a robot to connect may call
-// it before.
+// Prepare synthesizes, in the background, the fixed phrases that are not stored yet as sound in the default
+// voice. Each new connection and session does the same; a caller that expects a robot to connect may call
+// Prepare before.
 func (s *Server) Prepare() { s.phrases.Prepare() }
 
 // Picture returns the latest picture from a robot's camera, or false if none is stored.

@@ -30,7 +30,7 @@ import (
 //	turn    runs a turn until it ends or is cancelled; at most one at a time (turn.run)
 //	writer  sends all messages and sound, each at its time (Player.Run)
 type session struct {
-	*Options // those given to NewServer; shared.current holds the fields that Apply changes
+	*Options // options given to NewServer; shared.current holds the fields that Apply changes
 	shared   *shared
 	channel
 	robot    device.Robot
@@ -181,7 +181,7 @@ func (s *session) callTool(ctx context.Context, tool string, arguments map[strin
 	return s.shared.callTool(ctx, s.toolbox, s.robot.ID, s.id, tool, arguments)
 }
 
-// collectCommands posts the commands that were stored while the channel was closed. It reads from
+// collectCommands posts the robot's stored commands to the loop, and rejects the expired ones. It reads from
 // disk, so the loop runs it in another goroutine.
 func (s *session) collectCommands(ctx context.Context) {
 	if !s.unsaved.save() {
@@ -216,7 +216,7 @@ type unsaved struct {
 
 	mu     sync.Mutex
 	record *SessionRecord // nil if it is stored already
-	echo   *bool          // whether the appliance cancels the robot's echo; nil if stored or not reported yet
+	echo   *bool          // whether the appliance cancels the robot's echo; nil if it is stored or not reported yet
 	tools  []device.Tool  // the robot's tools; nil if they are stored or have not changed
 }
 

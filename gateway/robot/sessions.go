@@ -23,7 +23,7 @@ type sessions struct {
 	open  map[device.ID]*session
 	muted map[device.ID]bool
 	added chan struct{} // closed and replaced when a session begins
-	lost  atomic.Int64  // number of robots disconnected because they did not read
+	lost  atomic.Int64  // number of robots disconnected because they did not read what was sent to them
 }
 
 // newSessions returns an empty collection of sessions.
@@ -89,7 +89,7 @@ func (s *sessions) add(added *session) {
 }
 
 // remove removes a session that has ended, unless another one has replaced it. It counts the session in s.lost
-// if the robot did not read.
+// if the robot did not read what was sent to it.
 func (s *sessions) remove(ended *session, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +174,7 @@ func (s *sessions) greeted() (ids []device.ID) {
 	return ids
 }
 
-// Lost returns how many robots were disconnected because they did not read.
+// Lost returns how many robots were disconnected because they did not read what was sent to them.
 func (s *sessions) Lost() int { return int(s.lost.Load()) }
 
 // Status describes an open session.
@@ -221,7 +221,7 @@ func (s *sessions) Reply(id string, allow bool) error {
 	}
 	err := s.post(s.ctx, q.Robot, dialogue.DecideQuestion{ID: id, Allow: allow})
 	if errors.Is(err, dialogue.ErrOffline) {
-		return agent.ErrNoQuestion // the channel has just closed, which counts as a no
+		return agent.ErrNoQuestion // the channel has just closed, which has ended the question
 	}
 	return err
 }

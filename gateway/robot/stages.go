@@ -29,7 +29,7 @@ func (s *stages) start(now time.Time) {
 // endStage records that a stage ends now.
 func (s *stages) endStage(stage string) { s.endStageAt(stage, time.Now()) }
 
-// endStageAt records the end of a stage, unless the stage has ended before.
+// endStageAt records the end of a stage, unless the stage has ended before or start was not called yet.
 func (s *stages) endStageAt(stage string, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,8 +60,9 @@ func (s *stages) setToolStatus(status string) {
 	}
 }
 
-// durations returns how long each stage took, in milliseconds. A stage begins when the stage before
-// it ends; only the stage of the first packet begins at the same time as the first stage.
+// durations returns how long each stage took, in milliseconds. A stage begins when the stage before it ends.
+// There are two exceptions: event.StageFirstPacket begins at the same time as the first stage, and
+// event.StageTools is the time during which at least one tool was running.
 func (s *stages) durations() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

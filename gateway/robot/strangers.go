@@ -14,7 +14,7 @@ const (
 	maxStrangers      = 256      // open channels; each may take half a megabyte
 	maxStrangerTurns  = 4        // utterances recognized at a time, and turns answered at a time
 	strangerToolBytes = 2 << 20  // memory for strangers' lists of tools, in bytes of JSON
-	adoptedToolBytes  = 16 << 20 // memory for adopted robots' lists of tools, in bytes of JSON
+	adoptedToolBytes  = 16 << 20 // memory for the lists of tools of all adopted robots, in bytes of JSON
 )
 
 // slots is a semaphore.

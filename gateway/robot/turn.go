@@ -37,8 +37,8 @@ type turn struct {
 	details    turnDetails
 	end        agent.End   // how the turn ends, as the agent has decided
 	gestures   int         // gestures queued so far
-	audible    bool        // something was spoken
-	unread     error       // why a sentence was only shown; nil if all were spoken
+	audible    bool        // some sound of the turn's text was synthesized
+	unread     error       // why a sentence was only shown; nil if all sentences were spoken
 	reboot     atomic.Bool // the robot restarts after the turn
 	transcript string      // words that the turn answers; only the loop uses it
 
@@ -200,7 +200,7 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 }
 
 // setLanguage continues the turn in the detected language, if language detection is on for the robot and the
-// household speaks the language.
+// language is one of Options.Languages.
 func (t *turn) setLanguage(detected string) {
 	spoken, ok := language.Among(t.options.Languages, detected)
 	if ok && t.character.Speech.DetectLanguage && spoken != t.character.Speech.Language {
@@ -346,7 +346,7 @@ func (t *turn) playPhrase(ctx context.Context, name string) {
 	p, ok := t.session.shared.phrases.forVoice(t.character.Speech).lookup(name)
 	if len(p.packets) == 0 { // the phrase is not synthesized yet in the robot's voice, or could not be synthesized
 		if !ok && t.character.Speech.Language != t.options.Speech.Language && t.synthesizePhrase(ctx, name) == nil {
-			return // better than the household's phrase, which is in another language
+			return // better than the phrase in the default voice, which is in another language
 		}
 		if usual, found := t.session.shared.phrases.household().lookup(name); found {
 			p, ok = usual, true
@@ -381,7 +381,7 @@ func (t *turn) askQuestion(ctx context.Context, q agent.Question, within time.Du
 	}
 	open := &q
 	t.post(ctx, dialogue.QuestionPut{Question: open})
-	defer t.session.question.CompareAndSwap(open, nil) // leaves the question of a later turn alone
+	defer t.session.question.CompareAndSwap(open, nil) // does not remove the question of a later turn
 	if err := t.speech.Pause(ctx, within); err != nil {
 		return err
 	}
@@ -433,7 +433,7 @@ func (t *turn) awaitAnswer(ctx context.Context) (agent.Answer, error) {
 				}
 				select {
 				case t.answers <- a: // handled after the words
-				default: // a newer answer has arrived, which serves as well
+				default: // a newer answer has arrived, which is used instead
 				}
 			default:
 			}
