@@ -18,8 +18,8 @@ import (
 	"perch/socket"
 )
 
-// TestTokensByQuery: a page cannot set headers for its WebSocket, and names the
-// token in the address as it likes.
+// TestTokensByQuery checks the names of query parameters that may hold the token. A web page needs them, because it
+// cannot set headers for a WebSocket.
 func TestTokensByQuery(t *testing.T) {
 	for query, want := range map[string]string{
 		"authorization=a":                      "a",
@@ -42,7 +42,7 @@ func TestTokensByQuery(t *testing.T) {
 	}
 }
 
-// bound is a registry with one robot, as the true one admits it.
+// bound is a registry with one robot that only its client may use, with the token "right".
 type bound struct{ *registry }
 
 var boundTo = device.NewClient("mine")
@@ -61,8 +61,8 @@ func (b bound) Admit(id device.ID, c device.Client, token string) (device.Robot,
 	return b.Get(id)
 }
 
-// TestReasonOfARefusedUpgrade: a token is one client's, and another client gets
-// that error. A client without Client-Id is the one of the token.
+// TestReasonOfARefusedUpgrade checks the errors of refused requests. A token is valid for one Client-Id; a request
+// without a Client-Id is accepted as that client.
 func TestReasonOfARefusedUpgrade(t *testing.T) {
 	refused := 0
 	s := NewServer(Options{Robots: bound{&registry{}}, TurnAway: func(*http.Request, error) { refused++ }, Log: slog.New(slog.DiscardHandler)})
@@ -71,7 +71,7 @@ func TestReasonOfARefusedUpgrade(t *testing.T) {
 	defer server.Close()
 	for name, c := range map[string]struct {
 		id, client, token string
-		status            int // 400 and more is that of an upgrade that is none: it was let in
+		status            int // 0 if the request is admitted; it then fails, because it is no WebSocket upgrade
 		says              string
 	}{
 		"right":             {"a0b1c2d3e4f5", "mine", "right", 0, ""},
@@ -91,7 +91,7 @@ func TestReasonOfARefusedUpgrade(t *testing.T) {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
-	if refused != 7 { // the two that were let in are no upgrades
+	if refused != 7 { // all requests, because the two admitted ones are no WebSocket upgrades
 		t.Errorf("the owner is shown %d of them", refused)
 	}
 }
@@ -133,8 +133,8 @@ func TestBase(t *testing.T) {
 	}
 }
 
-// TestPicturesGoWhereTheTalkIs: a client that has claimed another address for a robot,
-// it sends its pictures to the one that its own channel came to.
+// TestPicturesGoWhereTheTalkIs checks that a robot is told to upload its pictures to the host to which its channel is
+// connected, or to PublicURL, even if another client has checked in for the robot at another host.
 func TestPicturesGoWhereTheTalkIs(t *testing.T) {
 	for public, want := range map[string]string{"": "http://perch.local:8004/xiaozhi/vision/explain",
 		"http://perch.example:80": "http://perch.example:80/xiaozhi/vision/explain"} {

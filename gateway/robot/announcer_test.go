@@ -32,8 +32,7 @@ import (
 	"perch/voice"
 )
 
-// sleeper is a robot with firmware 2.5 that is connected by MQTT and does not talk, on
-// virtual time.
+// sleeper is an idle robot with firmware 2.5 that is connected by MQTT, in a synctest bubble.
 type sleeper struct {
 	t      *testing.T
 	server *Server
@@ -46,18 +45,18 @@ type sleeper struct {
 	told    []xiaozhi.Notify
 	others  []xiaozhi.ToRobot
 	heard   []heard
-	busy    bool // ignores notify
+	busy    bool // the robot ignores notify messages, because it plays a stream
 	hangsUp time.Duration
 }
 
-// heard is a stream as a robot has taken it.
+// heard describes a stream that a robot has fetched.
 type heard struct {
 	at, until time.Time
 	packets   int
 	err       error
 }
 
-// sleeping runs a test in a bubble with such a robot.
+// sleeping runs a test with a sleeper in a synctest bubble.
 func sleeping(t *testing.T, synthesizer *beepSynthesizer, do func(*sleeper)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &sleeper{t: t, bus: event.NewBus()}
@@ -93,7 +92,7 @@ func sleeping(t *testing.T, synthesizer *beepSynthesizer, do func(*sleeper)) {
 	})
 }
 
-// handle handles what the robot is sent.
+// handle handles a message to the robot.
 func (r *sleeper) handle(m xiaozhi.ToRobot, err error) {
 	if err != nil {
 		r.t.Error(err)
@@ -105,7 +104,7 @@ func (r *sleeper) handle(m xiaozhi.ToRobot, err error) {
 	} else {
 		r.others = append(r.others, m)
 	}
-	if is && r.busy { // the stream before it may end at this moment
+	if is && r.busy { // the previous stream may end at this moment
 		r.mu.Unlock()
 		time.Sleep(time.Millisecond)
 		r.mu.Lock()
@@ -118,7 +117,7 @@ func (r *sleeper) handle(m xiaozhi.ToRobot, err error) {
 	}
 }
 
-// fetch takes the stream, as the firmware does.
+// fetch fetches a stream as the firmware does.
 func (r *sleeper) fetch(n xiaozhi.Notify) {
 	_, name, _ := strings.Cut(n.URL, notify.Path)
 	ctx, cancel := context.WithCancel(r.t.Context())
@@ -137,7 +136,7 @@ func (r *sleeper) fetch(n xiaozhi.Notify) {
 	r.heard, r.busy, r.hangsUp = append(r.heard, h), false, 0
 }
 
-// opusPackets counts the packets of an Ogg Opus stream, which is mono.
+// opusPackets returns the number of sound packets in an Ogg Opus stream, which must be mono.
 func opusPackets(t *testing.T, stream []byte) (n int) {
 	t.Helper()
 	o, head, err := oggreader.NewWith(bytes.NewReader(stream))
@@ -145,7 +144,7 @@ func opusPackets(t *testing.T, stream []byte) (n int) {
 		t.Errorf("no stream: %v", err)
 		return 0
 	}
-	for n = -1; ; n++ { // the first are the tags
+	for n = -1; ; n++ { // the first packet holds the tags
 		p, _, err := o.ParseNextPacket()
 		if errors.Is(err, io.EOF) || err == nil && len(p) == 0 {
 			return n
@@ -169,7 +168,7 @@ func (r *sleeper) pass(d time.Duration) {
 	r.sync()
 }
 
-// TestHellosArePaced: each begins a session, and whoever sends many is held up.
+// TestHellosArePaced checks that the rate of hellos on a connection is limited, because each begins a session.
 func TestHellosArePaced(t *testing.T) {
 	sleeping(t, &beepSynthesizer{}, func(r *sleeper) {
 		began := time.Now()
@@ -185,7 +184,7 @@ func TestHellosArePaced(t *testing.T) {
 	})
 }
 
-// strange is a connection of another machine.
+// strange is a connection from the given remote address.
 type strange struct {
 	net.Conn
 	remote string
@@ -196,8 +195,8 @@ func (s strange) RemoteAddr() net.Addr {
 	return a
 }
 
-// TestMQTTConnectionsArePaced: somebody who connects again and again is not answered,
-// and nobody else is kept waiting.
+// TestMQTTConnectionsArePaced checks that a machine that connects too often gets no response, and that other machines
+// are not affected.
 func TestMQTTConnectionsArePaced(t *testing.T) {
 	s := NewServer(Options{Robots: &registry{}, Log: slog.New(slog.DiscardHandler)})
 	defer s.Close()
@@ -208,7 +207,7 @@ func TestMQTTConnectionsArePaced(t *testing.T) {
 			defer close(ended)
 			s.connect(strange{ours, remote}, nil)
 		}()
-		_, err := logInAs(theirs, "nobody") // refused, which is an answer
+		_, err := logInAs(theirs, "nobody") // a response that refuses the login counts as an answer
 		_ = theirs.Close()
 		<-ended
 		return err == nil
@@ -227,13 +226,13 @@ func TestMQTTConnectionsArePaced(t *testing.T) {
 	}
 }
 
-// sync lets the test look at what the robot has noted, and change what it does.
+// sync locks and unlocks r.mu once, so that the test may read and change the fields of r without a data race.
 func (r *sleeper) sync() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 }
 
-// happened are the events of a type so far.
+// happenedTo returns the events of a type since its previous call, and skips all other events.
 func happenedTo[E event.Event](r *sleeper) (all []E) {
 	for {
 		ctx, cancel := context.WithTimeout(r.t.Context(), time.Nanosecond)
@@ -262,7 +261,7 @@ func (r *sleeper) announce(id, text string, urgent bool) {
 	must.Succeed(r.t, r.server.Announce(r.t.Context(), robotID, notice.Announcement{ID: id, Text: text, Speak: true, Urgent: urgent}))
 }
 
-// states are the states of notifications that were published so far.
+// states returns the published states of notifications since the previous call of happenedTo.
 func (r *sleeper) states() (all []string) {
 	for _, changed := range happenedTo[event.NotificationChanged](r) {
 		all = append(all, changed.ID+" "+changed.State)
@@ -270,7 +269,7 @@ func (r *sleeper) states() (all []string) {
 	return all
 }
 
-// texts are the first subtitles of what the robot was told.
+// texts returns the first subtitle of each notify message to the robot.
 func (r *sleeper) texts() (all []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -280,8 +279,8 @@ func (r *sleeper) texts() (all []string) {
 	return all
 }
 
-// TestTheStreamKeepsThePace: the robot's queue holds 1.2 s, which are sent at once; the
-// rest comes as it plays, and the end when it has played.
+// TestTheStreamKeepsThePace checks that a stream ends when the robot has played all of it, and that the announcement is
+// not repeated.
 func TestTheStreamKeepsThePace(t *testing.T) {
 	sleeping(t, &beepSynthesizer{}, func(r *sleeper) {
 		queued, err := r.server.Speak(r.t.Context(), robotID, "Fifty letters are five seconds of sound, or about.")
@@ -306,8 +305,8 @@ func TestTheStreamKeepsThePace(t *testing.T) {
 	})
 }
 
-// TestSubtitlesAreKept: where the synthesizer is slow the times are estimated, and no
-// sentence begins before the time that the robot was told.
+// TestSubtitlesAreKept checks the times of subtitles. If the synthesizer is slow, they are estimated, and no sentence
+// begins before its estimated time.
 func TestSubtitlesAreKept(t *testing.T) {
 	sleeping(t, &beepSynthesizer{delay: 300 * time.Millisecond}, func(r *sleeper) {
 		r.announce("n", "One sentence of speech. Two. And a third one comes.", false)
@@ -316,7 +315,7 @@ func TestSubtitlesAreKept(t *testing.T) {
 			t.Fatalf("told %+v", r.told)
 		}
 		s := r.told[0].Subtitles
-		// 2.3 s, 0.4 s and 2.2 s of sound.
+		// The sentences take 2.3 s, 0.4 s and 2.2 s.
 		if s[0].Start != 0 || s[1].Start < 2300 || s[2].Start < s[1].Start+400 || s[2].Start > 6000 {
 			t.Errorf("subtitles at %d, %d, %d ms", s[0].Start, s[1].Start, s[2].Start)
 		}
@@ -327,14 +326,14 @@ func TestSubtitlesAreKept(t *testing.T) {
 	sleeping(t, &beepSynthesizer{}, func(r *sleeper) {
 		r.announce("n", "One sentence of speech. Two. And a third one comes.", false)
 		r.pass(30 * time.Second)
-		if s := r.told[0].Subtitles; s[1].Start != 2340 || s[2].Start != 2760 { // full packets
+		if s := r.told[0].Subtitles; s[1].Start != 2340 || s[2].Start != 2760 { // each sentence takes a whole number of packets
 			t.Errorf("subtitles at %d and %d ms", s[1].Start, s[2].Start)
 		}
 	})
 }
 
-// TestCutAnnouncementIsRepeated: what was cut, or not fetched, is told again, and what was taken to its
-// end is not.
+// TestCutAnnouncementIsRepeated checks that an announcement that was cut off, or not fetched at once, is repeated, and
+// one that was played to its end is not.
 func TestCutAnnouncementIsRepeated(t *testing.T) {
 	sleeping(t, &beepSynthesizer{}, func(r *sleeper) {
 		r.hangsUp = 500 * time.Millisecond
@@ -361,8 +360,8 @@ func TestCutAnnouncementIsRepeated(t *testing.T) {
 	})
 }
 
-// TestUnreadableTextIsToldOnce: what no voice can read is shown for the time of reading, once, and holds up
-// nothing. A sentence of which nothing could be spoken is rejected with the reason.
+// TestUnreadableTextIsToldOnce checks that a sentence that no voice can read is shown once, for as long as reading it
+// takes, and does not delay other announcements. A text of which nothing could be spoken is rejected with the reason.
 func TestUnreadableTextIsToldOnce(t *testing.T) {
 	unread := fmt.Errorf("%w: no voice has kana", voice.ErrText)
 	sleeping(t, &beepSynthesizer{errs: map[string]error{"オーブンが熱いです。": unread}}, func(r *sleeper) {
@@ -400,8 +399,8 @@ func TestUnreadableTextIsToldOnce(t *testing.T) {
 	})
 }
 
-// TestAFailingTextHoldsUpNothing: a text that the synthesizer fails at is tried again, after the others; one
-// that it fails at in the middle is not repeated.
+// TestAFailingTextHoldsUpNothing checks that an announcement for which the synthesizer fails is repeated after the
+// others, and that one for which it fails in the middle is not repeated.
 func TestAFailingTextHoldsUpNothing(t *testing.T) {
 	broken := fmt.Errorf("%w: 500", voice.ErrUnavailable)
 	engine := &beepSynthesizer{errs: map[string]error{"Bad.": broken, "Worse.": broken}}
@@ -426,7 +425,7 @@ func TestAFailingTextHoldsUpNothing(t *testing.T) {
 	})
 }
 
-// TestStopWhileItSpeaks: what the robot is told to be quiet about is not told again.
+// TestStopWhileItSpeaks checks that an announcement that was ended by Abort is not repeated.
 func TestStopWhileItSpeaks(t *testing.T) {
 	sleeping(t, &beepSynthesizer{}, func(r *sleeper) {
 		r.announce("n", "This is long, and nobody wants to hear it to its end.", false)
@@ -448,7 +447,7 @@ func TestStopWhileItSpeaks(t *testing.T) {
 	})
 }
 
-// TestAbortBeforeTheFirstSoundSkipsTheAnnouncement: an announcement that is aborted while its sound is being
+// TestAbortBeforeTheFirstSoundSkipsTheAnnouncement checks that an announcement that is aborted while its sound is being
 // synthesized is not spoken later.
 func TestAbortBeforeTheFirstSoundSkipsTheAnnouncement(t *testing.T) {
 	sleeping(t, &beepSynthesizer{delay: 300 * time.Millisecond}, func(r *sleeper) {
@@ -462,7 +461,7 @@ func TestAbortBeforeTheFirstSoundSkipsTheAnnouncement(t *testing.T) {
 	})
 }
 
-// TestTicketsAreGoodOnce: for the robot that fetches first, and not after two minutes.
+// TestTicketsAreGoodOnce checks that a ticket is valid once, and for two minutes.
 func TestTicketsAreGoodOnce(t *testing.T) {
 	sleeping(t, &beepSynthesizer{}, func(r *sleeper) {
 		r.busy = true
@@ -484,7 +483,7 @@ func TestTicketsAreGoodOnce(t *testing.T) {
 		if err := fetch(first); err != notify.ErrNoTicket {
 			t.Errorf("after two minutes: %v", err)
 		}
-		r.say(xiaozhi.Hello{Version: 3, Transport: "udp"}) // after a talk it is tried once more
+		r.say(xiaozhi.Hello{Version: 3, Transport: "udp"}) // after a session, announcements are sent to the robot again
 		r.pass(2 * time.Minute)
 		r.announce("m", "Hello again.", false)
 		r.pass(time.Second)
@@ -500,8 +499,8 @@ func TestTicketsAreGoodOnce(t *testing.T) {
 	})
 }
 
-// TestUrgentFirstAndQuietHours: the urgent overtake, and in the quiet hours nobody else
-// speaks.
+// TestUrgentFirstAndQuietHours checks that urgent announcements come first, and that others wait for the end of the
+// quiet hours.
 func TestUrgentFirstAndQuietHours(t *testing.T) {
 	sleeping(t, &beepSynthesizer{hurry: 4}, func(r *sleeper) {
 		r.announce("One.", "One.", false)
@@ -533,8 +532,8 @@ func TestUrgentFirstAndQuietHours(t *testing.T) {
 	})
 }
 
-// TestIdleRobotIsAskedForStatus: a robot that does not talk says every ten minutes how it is, and
-// gets a new token for its camera.
+// TestIdleRobotIsAskedForStatus checks that an idle robot is asked for its status every ten minutes and gets a new token
+// for its camera, and that the status of a stranger is not stored.
 func TestIdleRobotIsAskedForStatus(t *testing.T) {
 	sleeping(t, &beepSynthesizer{}, func(r *sleeper) {
 		requests := func(of string) (n int) {
@@ -577,8 +576,8 @@ func TestIdleRobotIsAskedForStatus(t *testing.T) {
 	})
 }
 
-// TestAQuestionToASleepingRobot is spoken with how to wake it, and put in the talk that
-// follows.
+// TestAQuestionToASleepingRobot checks that an idle robot speaks a question, shows how to wake it, and asks the question
+// again in the session that follows.
 func TestAQuestionToASleepingRobot(t *testing.T) {
 	sleeping(t, &beepSynthesizer{hurry: 4}, func(r *sleeper) {
 		answers := make(chan agent.Answer, 1)
@@ -616,7 +615,8 @@ func TestAQuestionToASleepingRobot(t *testing.T) {
 	})
 }
 
-// TestAConnectionTakesTheOthersPlace: a robot that connects again is not gone in between.
+// TestAConnectionTakesTheOthersPlace checks that a second connection of a robot replaces the first without an
+// event.RobotDisconnected.
 func TestAConnectionTakesTheOthersPlace(t *testing.T) {
 	s, events, address := mqttServer(t, answer("Yes."), &scriptedRecognizer{})
 	first := dial(t, address)

@@ -13,15 +13,15 @@ import (
 	"perch/voice"
 )
 
-// noted is a synthesizer that writes down what it speaks.
+// noted is a synthesizer that records the texts that it is given.
 type noted struct {
 	beepSynthesizer
 	mu    sync.Mutex
 	texts []string
-	users atomic.Int32 // of its options
+	users atomic.Int32 // number of calls of Hold that are not done
 }
 
-// spoken returns what it has begun to speak.
+// spoken returns the texts so far.
 func (n *noted) spoken() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -43,8 +43,8 @@ func (n *noted) use(o *Options) {
 	}
 }
 
-// TestApply between two turns: the one under way keeps its synthesizer, and holds it until
-// it has ended. The channel that is open follows, too, and sentences spoken ahead are made anew.
+// TestApply checks that a turn under way keeps its synthesizer and holds it open until the turn ends, that the open
+// session gets the new options, and that phrases are synthesized again.
 func TestApply(t *testing.T) {
 	before, after := &noted{}, &noted{}
 	before.delay, after.delay = 500*time.Millisecond, 500*time.Millisecond

@@ -15,8 +15,7 @@ import (
 	"perch/voice"
 )
 
-// TestAsk: the question is spoken, the robot listens, and what is said then
-// answers it and cancels nothing.
+// TestAsk checks the ways to answer the agent's question, and that an answer does not cancel the turn.
 func TestAsk(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(*talk)
@@ -38,7 +37,7 @@ func TestAsk(t *testing.T) {
 			k.replies("q0", true, agent.ErrNoQuestion) // a second answer
 		}, agent.Answer{Outcome: agent.AnswerDenied}},
 		"an abort, before the words are recognized": {func(k *talk) {
-			k.recognizer.delay = 2 * time.Second // a C call
+			k.recognizer.delay = 2 * time.Second // like a C function that cannot be cancelled
 			k.answers()
 			k.say(xiaozhi.Abort{})
 		}, agent.Answer{Outcome: agent.AnswerClosed}},
@@ -74,11 +73,10 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// longWinded is what a mind says for 5 s before it asks.
+// longWinded is a sentence of 5 s that a mind says before its question.
 const longWinded = "long long long long long long long long long long "
 
-// TestNoConsentBeforeTheQuestion: until the question can be heard a touch
-// is a touch, and who opens the microphone interrupts.
+// TestNoConsentBeforeTheQuestion checks that a touch or spoken words before the question can be heard do not answer it.
 func TestNoConsentBeforeTheQuestion(t *testing.T) {
 	for name, do := range map[string]func(*talk){
 		"a touch": func(k *talk) {
@@ -109,8 +107,8 @@ func TestNoConsentBeforeTheQuestion(t *testing.T) {
 	}
 }
 
-// TestOwnersDenialIsNotLost while what was spoken near the robot is recognized; and
-// what is cut off by the end of the time is no answer.
+// TestOwnersDenialIsNotLost checks that the owner's answer counts even while an utterance is being recognized, and that
+// an utterance that the expiry of the question cuts off is no answer.
 func TestOwnersDenialIsNotLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(*talk)
@@ -147,7 +145,8 @@ func TestOwnersDenialIsNotLost(t *testing.T) {
 	}
 }
 
-// TestASynthesizerThatFailsInASentence costs the rest of that sentence, not the turn.
+// TestASynthesizerThatFailsInASentence checks that a synthesizer that fails in a sentence cuts off that sentence, and
+// that the turn continues.
 func TestASynthesizerThatFailsInASentence(t *testing.T) {
 	talking(t, answer("It is late.", "Go to bed."), func(k *talk) {
 		k.hears(xiaozhi.Auto, "x")
@@ -161,7 +160,7 @@ func TestASynthesizerThatFailsInASentence(t *testing.T) {
 	}, func(o *Options) { o.Synthesizer = voice.Synthesizers{&failing{1000}, o.Synthesizer} })
 }
 
-// failing makes a quarter of a second of sound, and fails so many times.
+// failing is a synthesizer that makes a quarter of a second of sound. It then fails, but not more often than times.
 type failing struct{ times int }
 
 func (*failing) Name() string { return "failing" }

@@ -17,7 +17,7 @@ import (
 	"perch/voice"
 )
 
-// asked notes with which options engines are asked.
+// asked is a recognizer and a synthesizer that records the options of its calls.
 type asked struct {
 	*scriptedRecognizer
 	*beepSynthesizer
@@ -42,7 +42,7 @@ func (a *asked) Synthesize(ctx context.Context, text string, o voice.Options, ou
 	return a.beepSynthesizer.Synthesize(ctx, text, o, out)
 }
 
-// with are the options with which a text was to be said.
+// with returns the options of the calls that synthesize a text.
 func (a *asked) with(text string) (all []voice.Options) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -54,9 +54,8 @@ func (a *asked) with(text string) (all []voice.Options) {
 	return all
 }
 
-// TestCharacterOfARobot: it is heard in its language and speaks with its voice,
-// the appliance's own sentences too, and its agent gets its name. What is changed
-// holds from its next turn on.
+// TestCharacterOfARobot checks that a robot's character sets the language of recognition, the voice, also of the
+// phrases, and the name for the agent, and that a change applies from the next turn on.
 func TestCharacterOfARobot(t *testing.T) {
 	engines := &asked{scriptedRecognizer: &scriptedRecognizer{always: voice.Transcript{Text: "hallo"}}, beepSynthesizer: &beepSynthesizer{hurry: 10}}
 	var turns []agent.Turn
@@ -114,8 +113,8 @@ func TestCharacterOfARobot(t *testing.T) {
 	})
 }
 
-// TestACharacterThatNeitherSpeaksNorHears: no engine is asked. It says once in a talk that it does not hear,
-// answers what is written to it, and all that it says is shown.
+// TestACharacterThatNeitherSpeaksNorHears checks a character that is mute and deaf: no engine is used, and all of its
+// texts are only shown. It says once in a session that it does not hear, and it answers texts.
 func TestACharacterThatNeitherSpeaksNorHears(t *testing.T) {
 	engines := &asked{scriptedRecognizer: &scriptedRecognizer{always: voice.Transcript{Text: "hallo"}}, beepSynthesizer: &beepSynthesizer{}}
 	silent := voice.Options{Language: "en", Mute: true, Deaf: true}
@@ -155,8 +154,8 @@ func TestACharacterThatNeitherSpeaksNorHears(t *testing.T) {
 	})
 }
 
-// TestAMuteCharacterIsNotHeard, not even with a phrase that was synthesized ahead in the household's voice, with which
-// robots speak if there are too many voices.
+// TestAMuteCharacterIsNotHeard checks that a mute character plays no sound, not even a phrase that was synthesized ahead
+// in the default voice, which is used if there are too many voices.
 func TestAMuteCharacterIsNotHeard(t *testing.T) {
 	for _, mute := range []bool{false, true} {
 		character := Character{Speech: voice.Options{Language: "en"}}
@@ -191,8 +190,8 @@ func TestAMuteCharacterIsNotHeard(t *testing.T) {
 	}
 }
 
-// TestVoicesAreBounded: the appliance's own sentences are made for so many voices,
-// and in the configured one for others.
+// TestVoicesAreBounded checks that at most maxVoices voices get a phrasebook, and that others use that of the default
+// voice.
 func TestVoicesAreBounded(t *testing.T) {
 	talking(t, mindSaying(agent.Done{}), func(k *talk) {
 		for i := range 10 * maxVoices {

@@ -37,7 +37,7 @@ func TestCommandQueueIsBounded(t *testing.T) {
 	for _, c := range list {
 		got = append(got, c.Thing+c.Text)
 	}
-	// Of 45 sentences the latest 40 are kept, of the alerts the latest.
+	// The latest 40 of 45 sentences and the latest alert are stored.
 	if len(got) != 41 || got[0] != "say5" || got[39] != "say44" || got[40] != "alert44" || gone != 5 {
 		t.Errorf("waits %v, %d were given up", got, gone)
 	}
@@ -49,8 +49,8 @@ func TestCommandQueueIsBounded(t *testing.T) {
 	}
 }
 
-// TestCommandQueueAndClockJump: what came an hour ago has not waited for
-// years.
+// TestCommandQueueAndClockJump checks that a jump of the clock moves the expiry of the commands that were added since
+// the start, and of no others.
 func TestCommandQueueAndClockJump(t *testing.T) {
 	now := time.Now().Round(0)
 	for name, by := range map[string]time.Duration{"five years on": 5 * 365 * 24 * time.Hour, "a day back": -24 * time.Hour} {
@@ -75,8 +75,8 @@ func TestCommandQueueAndClockJump(t *testing.T) {
 	}
 }
 
-// TestSayToAClosedRobot: it waits, is said at the next hello, and the bus says
-// so.
+// TestSayToAClosedRobot checks that a sentence for a robot with a closed channel is queued, which is published, and is
+// spoken after the next hello.
 func TestSayToAClosedRobot(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		const other = device.ID("a0b1c2d3e4f6")
@@ -105,9 +105,9 @@ func TestSayToAClosedRobot(t *testing.T) {
 	})
 }
 
-// TestUnreadableSentencesEnd: what no voice can read is shown, once, and the rest of the text and the next
-// sentence are spoken. A sentence of which nothing could be spoken is rejected, and so is one in the middle
-// of which the engine failed; neither is repeated.
+// TestUnreadableSentencesEnd checks that a sentence that no voice can read is shown once, and that the rest of the text
+// and the next text are spoken. A text of which nothing could be spoken, and one in which the engine failed, are
+// rejected and not repeated.
 func TestUnreadableSentencesEnd(t *testing.T) {
 	unread := fmt.Errorf("%w: no voice has kana", voice.ErrText)
 	talking(t, answer("Yes."), func(k *talk) {
@@ -136,7 +136,8 @@ func TestUnreadableSentencesEnd(t *testing.T) {
 	})
 }
 
-// TestAskAClosedRobot: the agent answers, and the robot says the answer at its next hello. An open one answers by itself.
+// TestAskAClosedRobot checks that the agent answers for a robot with a closed channel, which speaks the answer after its
+// next hello, and that a robot with an open channel answers in its session.
 func TestAskAClosedRobot(t *testing.T) {
 	talking(t, answer("It is late."), func(k *talk) {
 		const other = device.ID("a0b1c2d3e4f6")
@@ -173,7 +174,7 @@ func TestAskAClosedRobot(t *testing.T) {
 	})
 }
 
-// TestUnspokenSentencesAreStored when the channel closes.
+// TestUnspokenSentencesAreStored checks that sentences that were not spoken are stored when the channel closes.
 func TestUnspokenSentencesAreStored(t *testing.T) {
 	talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
 		k.hears(xiaozhi.Auto, "x")
@@ -225,8 +226,8 @@ func TestHoldingAChannel(t *testing.T) {
 	})
 }
 
-// TestHistoryHasWhatWasPlayed: what was played of the sentence that was stopped in its middle
-// enters the history, and nothing of those after it.
+// TestHistoryHasWhatWasPlayed checks that the history contains the words of an interrupted sentence that were played,
+// and none of the sentences after it.
 func TestHistoryHasWhatWasPlayed(t *testing.T) {
 	const sentence = "one two three four five six seven eight nine ten" // 4.9 s
 	talking(t, answer("Zero.", sentence, "Eleven."), func(k *talk) {

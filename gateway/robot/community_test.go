@@ -23,9 +23,9 @@ import (
 	"perch/store/storetest"
 )
 
-// communityRobot is a client that behaves on the wire as the community's firmware for Stack-chan does, v1.1.0 (xiaozhi-model.js): no
-// check-in, a token that was typed in, and a Device-Id and a Client-Id that are any text. Half duplex it opens its microphone after
-// the hello and after each speech, and plays nothing until tts start; downlink it has no microphone.
+// communityRobot is a client that behaves like the community's firmware for Stack-chan, v1.1.0 (xiaozhi-model.js). It makes no
+// check-in, its token was typed in, and its Device-Id and Client-Id may be any text. In half duplex mode it opens its microphone
+// after the hello and after each speech, and plays nothing before tts start. In downlink mode it has no microphone.
 type communityRobot struct {
 	ws       *websocket.Conn
 	downlink bool
@@ -36,8 +36,8 @@ type communityRobot struct {
 	story     []string
 }
 
-// dialAsCommunity connects a robot with a token, and has it send a hello with a format of sound. It returns the status of the
-// response if the robot is refused.
+// dialAsCommunity connects a robot with a token, and sends a hello with a format of sound. If the robot is refused, r is nil.
+// status is the HTTP status of the response.
 func dialAsCommunity(t *testing.T, s *Server, token, format string, downlink bool) (r *communityRobot, status int) {
 	header := http.Header{"Protocol-Version": {"1"}, "Device-Id": {"physical-1"}, "Client-Id": {"client-1"}}
 	if token != "" {
@@ -59,7 +59,7 @@ func (r *communityRobot) send(text string) {
 	_ = r.ws.WriteMessage(websocket.TextMessage, []byte(text))
 }
 
-// note adds to the story, and counts packets in a row.
+// note adds a message to the story. Consecutive packets of sound are a single "sound".
 func (r *communityRobot) note(what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +69,7 @@ func (r *communityRobot) note(what string) {
 	r.story = append(r.story, what)
 }
 
-// told returns the story since the last call.
+// told returns the story since its previous call.
 func (r *communityRobot) told() string {
 	synctest.Wait()
 	r.mu.Lock()
@@ -161,9 +161,9 @@ func (r *communityRobot) answer(id *int, method string) {
 	}
 }
 
-// TestRobotWithoutCheckIn: a robot of the community's firmware is refused, and shown with the cure, until its owner has added it. Its
-// standing connection is kept, is spoken over at any time, and counts as no talk; half duplex it talks, and its channel is closed
-// when it is idle, as any other robot's.
+// TestRobotWithoutCheckIn checks that a robot with the community's firmware is refused until its owner has added it, with an
+// error that says how to add it. In downlink mode its connection stays open, does not count as a conversation, and the robot can
+// speak at any time. In half duplex mode its channel is closed when it is idle, like that of any other robot.
 func TestRobotWithoutCheckIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus := event.NewBus()
@@ -220,7 +220,7 @@ func TestRobotWithoutCheckIn(t *testing.T) {
 			t.Errorf("it has the tools %v", tools)
 		}
 
-		r, _ = dialAsCommunity(t, s, token, "opus", false) // takes the place of the first
+		r, _ = dialAsCommunity(t, s, token, "opus", false) // replaces the first connection
 		time.Sleep(5 * time.Second)
 		if shown := shows(); !shown.Talking {
 			t.Errorf("with its microphone it shows %+v", shown)
@@ -249,7 +249,8 @@ func TestRobotWithoutCheckIn(t *testing.T) {
 	})
 }
 
-// TestBrowserAtTheRobotsWebSocket: a person who opens the address in a browser sees a page, and is no refused robot.
+// TestBrowserAtTheRobotsWebSocket checks that a browser that opens the address of the WebSocket is redirected to a page, and
+// is not recorded as a refused robot.
 func TestBrowserAtTheRobotsWebSocket(t *testing.T) {
 	bus := event.NewBus()
 	defer bus.Close()

@@ -20,14 +20,15 @@ import (
 	"perch/event"
 )
 
-// Corners of a talk: each of these once went wrong.
+// The tests of this file are for rare cases that once failed.
 
-// TestATouchInTheMiddleOfTheQuestion answers it, and the turn goes on.
+// TestATouchInTheMiddleOfTheQuestion checks that a touch while the question is spoken answers it, and that the turn
+// continues.
 func TestATouchInTheMiddleOfTheQuestion(t *testing.T) {
 	var answers []agent.Answer
 	talking(t, asking(&answers, 1), func(k *talk) {
 		k.hears(xiaozhi.Auto, "delete it")
-		time.Sleep(300 * time.Millisecond) // the question sounds
+		time.Sleep(300 * time.Millisecond) // the question is being spoken
 		k.touch()
 		for !strings.Contains(k.channel.story(), "tts stop") {
 			k.pass(10 * time.Millisecond)
@@ -41,12 +42,12 @@ func TestATouchInTheMiddleOfTheQuestion(t *testing.T) {
 	})
 }
 
-// TestSayWhileTheSessionEnds: it waits for the next.
+// TestSayWhileTheSessionEnds checks that a sentence that comes while the session ends is stored for the next session.
 func TestSayWhileTheSessionEnds(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
-		k.recognizer.delay = 3 * time.Second // in a C call
+		k.recognizer.delay = 3 * time.Second // like a C function that cannot be cancelled
 		k.hears(xiaozhi.Auto, "x")
-		k.channel.Close(0, "") // the robot hangs up
+		k.channel.Close(0, "") // the robot closes its channel
 		synctest.Wait()
 		queued, err := k.server.Speak(k.t.Context(), robotID, "The house is on fire")
 		<-k.ended
@@ -57,8 +58,8 @@ func TestSayWhileTheSessionEnds(t *testing.T) {
 	})
 }
 
-// TestPushToTalkInTheMiddleOfTheQuestion, by a client that sends no abort: the
-// question stops, and the whole answer is heard.
+// TestPushToTalkInTheMiddleOfTheQuestion checks a client that opens its microphone during a question without an abort:
+// the question stops, and the whole answer is recognized.
 func TestPushToTalkInTheMiddleOfTheQuestion(t *testing.T) {
 	var answers []agent.Answer
 	talking(t, asking(&answers, 1), func(k *talk) {
@@ -77,7 +78,8 @@ func TestPushToTalkInTheMiddleOfTheQuestion(t *testing.T) {
 	})
 }
 
-// TestSpeechDuringRecognition: in realtime a person who goes on speaking is heard.
+// TestSpeechDuringRecognition checks that in realtime mode speech during the recognition of an utterance becomes the next
+// utterance.
 func TestSpeechDuringRecognition(t *testing.T) {
 	talking(t, &scriptedMind{answer: func(ctx context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 		select {
@@ -101,7 +103,7 @@ func TestSpeechDuringRecognition(t *testing.T) {
 	})
 }
 
-// TestMute outlives a talk.
+// TestMute checks that a robot stays muted in its next session.
 func TestMute(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.server.Mute(robotID, true)
@@ -115,7 +117,8 @@ func TestMute(t *testing.T) {
 	})
 }
 
-// TestABrainThatHangs is given up, and the robot listens again.
+// TestABrainThatHangs checks that a turn fails if the brain hangs, and that the robot then listens again, or its channel
+// is closed.
 func TestABrainThatHangs(t *testing.T) {
 	mind := &scriptedMind{answer: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
 		<-ctx.Done()
@@ -145,7 +148,8 @@ func TestBadMessagesDoNotFloodTheLog(t *testing.T) {
 	}, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 }
 
-// TestNewChannelWaitsForNoEngine: its predecessor's turn may still be in an engine.
+// TestNewChannelWaitsForNoEngine checks that a new session begins although a turn of the replaced session is still inside
+// an engine.
 func TestNewChannelWaitsForNoEngine(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.recognizer.delay = 11 * time.Second
@@ -181,7 +185,8 @@ func TestPhrasesAreTriedAgain(t *testing.T) {
 	})
 }
 
-// TestSpokenOnceInARace: an interruption in the moment of the first packet.
+// TestSpokenOnceInARace checks that an announcement that is interrupted at the moment of its first packet is not spoken
+// twice.
 func TestSpokenOnceInARace(t *testing.T) {
 	bad := 0
 	const n = 50
@@ -206,7 +211,7 @@ func TestSpokenOnceInARace(t *testing.T) {
 	}
 }
 
-// reacting is a robot that answers within the same instant.
+// reacting is a channel that calls on for each message to the robot, and with nil for each packet of sound.
 type reacting struct {
 	*fakeChannel
 	on func(m xiaozhi.ToRobot)
@@ -241,8 +246,8 @@ func up(l *fakeChannel, m xiaozhi.FromRobot) {
 	}()
 }
 
-// TestTokensOfOneChannel are two at most, however often the robot says hello in it: the latest
-// ones, with which it may send pictures.
+// TestTokensOfOneChannel checks that at most the two latest camera tokens of a channel are valid, however often the robot
+// sends hello.
 func TestTokensOfOneChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTalkOn(t, answer("Yes."), xiaozhi.Framing1, func(k *talk) { k.robot.BaseURL = "http://a:1" })

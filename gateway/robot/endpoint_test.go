@@ -9,7 +9,7 @@ import (
 	"perch/event"
 )
 
-// TestCompleteSentenceEndsUtterance: how long it is quiet before an utterance ends.
+// TestCompleteSentenceEndsUtterance checks the length of the silence that ends an utterance.
 func TestCompleteSentenceEndsUtterance(t *testing.T) {
 	always := func(text string) func(time.Duration) string { return func(time.Duration) string { return text } }
 	changing := func(heard time.Duration) string {
@@ -28,7 +28,7 @@ func TestCompleteSentenceEndsUtterance(t *testing.T) {
 		"nothing is supposed":         {xiaozhi.Auto, nil, 600, ours},
 		"nothing yet":                 {xiaozhi.Auto, always(""), 600, ours},
 		"the recognizer is undecided": {xiaozhi.Auto, changing, 600, ours},
-		// Who waits for the full quiet, whatever a recognizer supposes.
+		// A stranger's utterance always needs the full silence.
 		"a stranger":             {xiaozhi.Auto, always("what time is it"), 600, strangers},
 		"a stranger in realtime": {xiaozhi.Realtime, always("what time is it"), 600, strangers},
 	} {

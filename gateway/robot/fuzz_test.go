@@ -16,17 +16,15 @@ import (
 	"perch/voice"
 )
 
-// FuzzSession drives a whole session, with its four goroutines and real Opus,
-// in virtual time, and checks what a robot must be able to rely on: sound only
-// between tts start and tts stop and after a sentence_start, every start
-// stopped, every abort answered, every question ended once. The bubble fails
-// where a goroutine is left.
+// FuzzSession runs whole sessions, with four goroutines and real Opus, in virtual time. It checks that sound is sent only
+// between tts start and tts stop and after a sentence_start, that every tts start is followed by a tts stop, that every
+// abort is answered, and that every question ends once. The test fails if a goroutine remains in the bubble.
 func FuzzSession(f *testing.F) {
 	f.Add([]byte{1, 0, 4, 20, 5, 1, 2, 3})
 	f.Add([]byte{1, 2, 4, 20, 5, 10, 3, 0, 4, 30, 5, 40, 0, 5, 5, 3})
 	f.Add([]byte{0, 0, 3, 0, 2, 9, 30, 5, 20, 2, 9, 15, 2, 9, 35, 3, 0, 4, 20, 5, 20, 2, 11, 0, 5, 40, 0, 6, 1})
 	f.Add([]byte{2, 0, 5, 3, 2, 1, 1, 1, 4, 25, 5, 50, 2, 4, 0, 0, 0, 5, 9})
-	// Nearly all of a run was Opus of what is always the same.
+	// The phrases are encoded once, because encoding them in each run would take most of the time.
 	phrases := map[string]phrase{}
 	packets := must.Value(synthesize(f.Context(), "Yes?", &beepSynthesizer{hurry: hurried}, voice.Options{}))(f)
 	for _, name := range []string{dialogue.PhraseAwake, phraseMisheard, phraseFailed, phraseAway, phraseDeaf} {
@@ -34,14 +32,13 @@ func FuzzSession(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, script []byte) {
 		if len(script) > 60 {
-			script = script[:60] // a bubble of minutes is slow to run
+			script = script[:60] // longer sessions take too long to run
 		}
 		synctest.Test(t, func(t *testing.T) { fuzzSession(t, &dialoguetest.Dice{Bytes: script}, phrases) })
 	})
 }
 
-// hurried is how much faster than in other tests is spoken: a sentence is a few
-// packets, each of which can still be the one at which something happens.
+// hurried is how many times faster than in other tests the synthesizer speaks, so that a sentence has only a few packets.
 const hurried = 12
 
 func fuzzSession(t *testing.T, d *dialoguetest.Dice, phrases map[string]phrase) {
@@ -66,7 +63,7 @@ func fuzzSession(t *testing.T, d *dialoguetest.Dice, phrases map[string]phrase) 
 		func(o *Options) { o.Greet = true; o.Phrases = func(_, _ string) string { return "😊 Yes?" } })
 	k.recognizer.always = voice.Transcript{Text: "hello"}
 	aborts, listens := 0, 0
-	waiting := map[*dialogue.Question]bool{} // taken, and not withdrawn
+	waiting := map[*dialogue.Question]bool{} // the appliance's questions that were accepted and not withdrawn
 	k.say(xiaozhi.Hello{})
 	for d.Left() && !isClosed(k.channel) {
 		switch d.Roll(6) {
@@ -95,12 +92,12 @@ func fuzzSession(t *testing.T, d *dialoguetest.Dice, phrases map[string]phrase) 
 			listens++
 			k.listen(d.Mode())
 		case 4:
-			for range d.Roll(12) { // it takes five to be speech
+			for range d.Roll(12) { // five packets are enough to be detected as speech
 				k.put(frame{audio: xiaozhi.Audio{Opus: k.packets[d.Roll(len(k.packets))]}})
 				time.Sleep(voice.FrameDuration)
 			}
 		case 5:
-			// It takes 900 ms to be the end of speech. More packets add nothing.
+			// 900 ms of silence end the speech. Further packets of silence would only make the test slower.
 			long := time.Duration(d.Roll(64)) * 100 * time.Millisecond
 			k.quiet(min(long, 900*time.Millisecond))
 			time.Sleep(max(0, long-900*time.Millisecond))
@@ -118,8 +115,8 @@ func fuzzSession(t *testing.T, d *dialoguetest.Dice, phrases map[string]phrase) 
 	}
 }
 
-// checkWire holds what a robot relies on. It is sent tts start twice only where
-// it has opened its microphone meanwhile.
+// checkWire checks the messages to the robot. A second tts start without a tts stop is allowed only if the robot has
+// opened its microphone.
 func checkWire(t *testing.T, all []sent, aborts, listens int) {
 	t.Helper()
 	speaking, shown, stops := false, false, 0

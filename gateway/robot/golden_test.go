@@ -31,10 +31,9 @@ import (
 	"perch/voice"
 )
 
-// TestTranscripts plays what a robot, the engines and the appliance do in each
-// transcript of testdata, on virtual time and in each binary framing, and
-// compares all that follows from it: the messages, the events and the state.
-// make golden writes what it sees instead.
+// TestTranscripts plays the actions of the robot, the engines and the appliance in each transcript of testdata, in
+// virtual time and in each binary framing, and compares the resulting messages, events and states with the transcript.
+// make golden rewrites the transcripts instead.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -74,21 +73,21 @@ func firstDifference(got, want string) string {
 	return "nothing differs"
 }
 
-// scenario is what a transcript makes happen.
+// scenario holds the actions of a transcript.
 type scenario struct {
 	setup       map[string][]string
-	script      []scripting // of the robot and the appliance
-	transcripts []scripting
-	replies     []scripting
-	ends        time.Duration // the last line of it
+	script      []scripting   // actions of the robot and the appliance
+	transcripts []scripting   // results of the recognizer
+	replies     []scripting   // replies of the mind
+	ends        time.Duration // time of the last action
 }
 
-// scripting is a line that is played.
+// scripting is an action: a line of a transcript that is played.
 type scripting struct {
 	at   time.Duration
 	mark byte
-	word string // the first of the text, or all of it
-	rest string
+	word string // first word of the text, or the whole text if it is JSON from the robot
+	rest string // the text after word
 }
 
 func readScenario(t *testing.T, a *txtar.Archive) *scenario {
@@ -148,7 +147,7 @@ func (sc *scenario) one(key string) string {
 	return ""
 }
 
-// play runs the scenario in a bubble and returns its transcript.
+// play runs the scenario in a synctest bubble and returns the resulting transcript.
 func (sc *scenario) play(t *testing.T, framing xiaozhi.Framing) string {
 	var transcript string
 	synctest.Test(t, func(t *testing.T) {
@@ -195,8 +194,8 @@ func (sc *scenario) options(o *Options) {
 	}
 }
 
-// languages are those in which the reflex brain answers; none is a mind that is
-// scripted as well.
+// languages returns the languages in which the reflex brain answers. If there are none, the replies of the mind are
+// scripted too.
 func (sc *scenario) languages() []string {
 	if sc.one("language") == "" {
 		return nil
@@ -204,14 +203,14 @@ func (sc *scenario) languages() []string {
 	return strings.Split(sc.one("language"), ", ")
 }
 
-// spokenPhrases are those of the catalogue.
+// spokenPhrases returns the phrases of the language catalogue.
 func spokenPhrases() agent.Phrases {
 	var words language.Catalogue
 	return func(tag, name string) string { return words.In(tag).Message("phrases." + name) }
 }
 
-// endingModel is a language model that ends each answer as the next line says:
-// "length", "refused", or "away".
+// endingModel is a language model that ends each answer as the next element of ends says: "length", "refused" or
+// "away".
 type endingModel struct{ ends []string }
 
 func (*endingModel) Name() string { return "ending" }
@@ -225,7 +224,7 @@ func (m *endingModel) Continue(context.Context, thinker.Prompt, func(thinker.Pie
 	return thinker.Stop(next), nil
 }
 
-// afterwards is how long a transcript goes on after its last line of script.
+// afterwards is how long a scenario continues after its last action.
 const afterwards = 8 * time.Second
 
 // player is the robot, the recognizer and the agent of a scenario.
@@ -240,7 +239,7 @@ type player struct {
 	replies     []scripting
 	entries     []transcript.Entry
 
-	withdrawals map[string]context.CancelFunc // of what the appliance asks
+	withdrawals map[string]context.CancelFunc // withdraw the questions that the appliance asks
 }
 
 func (p *player) run() string {
@@ -250,7 +249,7 @@ func (p *player) run() string {
 	}
 	r := transcript.NewRecorder(session.id, p.began, func(e transcript.Entry) {
 		if e.Mark == '!' || e.Mark == '<' && e.Sound != "" {
-			return // added as the script has it
+			return // step adds these entries as they are in the script
 		}
 		p.mu.Lock()
 		p.entries = append(p.entries, e)
@@ -306,7 +305,7 @@ func (p *player) until(at time.Duration) {
 	synctest.Wait()
 }
 
-// checkStamps: in framing 2 each packet has a timestamp of its own.
+// checkStamps checks that each packet in framing 2 or over UDP has a new timestamp.
 func (p *player) checkStamps() {
 	last := uint32(0)
 	for _, s := range p.channel.all() {
@@ -319,7 +318,7 @@ func (p *player) checkStamps() {
 	}
 }
 
-// step plays a line.
+// step plays an action of the robot or the appliance.
 func (p *player) step(s scripting) {
 	if s.mark == '!' {
 		p.add(s.entry())
@@ -343,8 +342,7 @@ func (p *player) step(s scripting) {
 	}
 }
 
-// sound has the robot send packets, in its own time, while the script goes on
-// when they are sent.
+// sound makes the robot send packets at their pace. The script continues when they are sent.
 func (p *player) sound(speech bool, packets int) {
 	kind := p.silence
 	if speech {
@@ -408,7 +406,7 @@ func (p *player) command(s scripting) {
 	}
 }
 
-// ask has the appliance ask, until the session ends or it withdraws the question.
+// ask makes the appliance ask a question, until the session ends or the question is withdrawn.
 func (p *player) ask(asked string) {
 	var q struct{ ID, Text, Within string }
 	err := json.Unmarshal([]byte(asked), &q)
@@ -420,7 +418,7 @@ func (p *player) ask(asked string) {
 	p.withdrawals[q.ID] = cancel
 	go func() {
 		defer cancel()
-		// What comes of it shows in the events.
+		// The events show the result.
 		_, _ = p.server.Ask(ctx, robotID, agent.Question{ID: q.ID, Text: q.Text, Until: time.Now().Add(within)})
 	}()
 }
@@ -437,7 +435,7 @@ func (p *player) quoted(text string) string {
 
 func (*player) Name() string { return "scripted" }
 
-// Recognize returns the next transcript, no sooner than its time.
+// Recognize implements voice.Recognizer. It returns the next transcript, at its time or later.
 func (p *player) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
 	if err := u.Wait(ctx); err != nil {
 		return voice.Transcript{}, err
@@ -454,7 +452,7 @@ func (p *player) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Opti
 		return voice.Transcript{}, err
 	}
 	heard := voice.Transcript{}
-	if strings.HasPrefix(next.rest, "{") { // with the language that was heard
+	if strings.HasPrefix(next.rest, "{") { // a voice.Transcript in JSON, with a language
 		return heard, json.Unmarshal([]byte(next.rest), &heard)
 	}
 	heard.Text = p.quoted(next.rest)
@@ -473,7 +471,7 @@ func (p *player) wait(ctx context.Context, at time.Duration) error {
 	}
 }
 
-// answer gives the next lines of the mind, up to one that is done or away.
+// answer makes the next replies of the mind, up to one that ends the answer.
 func (p *player) answer(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
 	for {
 		p.mu.Lock()
@@ -519,7 +517,7 @@ func (p *player) answer(ctx context.Context, turn agent.Turn, out func(agent.Rep
 			}
 		case "away":
 			return agent.ErrAway
-		case "think": // until interrupted
+		case "think": // thinks until the turn is interrupted
 			<-ctx.Done()
 			return ctx.Err()
 		case "done":
@@ -533,13 +531,13 @@ func (p *player) answer(ctx context.Context, turn agent.Turn, out func(agent.Rep
 	}
 }
 
-// feeling is an emotion by its name.
+// feeling returns the emotion with a name.
 func feeling(name string) agent.Emotion {
 	all := agent.OfferedEmotions()
 	return all[slices.IndexFunc(all, func(e agent.Emotion) bool { return e.Name == name })]
 }
 
-// sorted is a finished transcript.
+// sorted returns the lines of a transcript in their final order.
 func sorted(entries []transcript.Entry) []string {
 	slices.SortStableFunc(entries, byTime)
 	lines := make([]string, len(entries))
@@ -549,8 +547,8 @@ func sorted(entries []transcript.Entry) []string {
 	return lines
 }
 
-// byTime sorts a transcript. What happened at one instant is in the order of
-// cause and effect: the robot, engines and the appliance, events, the state, our answer.
+// byTime compares entries by time. Entries of the same time are in the order of cause and effect: messages of the robot,
+// actions of the engines and the appliance, events, states, and messages to the robot.
 func byTime(a, b transcript.Entry) int {
 	const order = "<!*=>"
 	return cmp.Or(cmp.Compare(a.At, b.At),

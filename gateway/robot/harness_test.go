@@ -29,8 +29,8 @@ import (
 	"perch/voice"
 )
 
-// line is a channel to a robot in memory, with the robot's end in the hands
-// of a test. What the appliance sends is kept with its time.
+// fakeChannel is a channel to a robot in memory. The test plays the robot. The messages to the robot are recorded with
+// their times.
 type fakeChannel struct {
 	up      chan uplink // from the robot
 	framing xiaozhi.Framing
@@ -41,7 +41,7 @@ type fakeChannel struct {
 	text    []byte
 
 	stuck atomic.Bool   // the robot does not read: sending hangs until the end
-	takes time.Duration // to send a text
+	takes time.Duration // how long it takes to send a text
 
 	mu     sync.Mutex
 	sent   []sent
@@ -49,13 +49,13 @@ type fakeChannel struct {
 	ended  time.Time
 }
 
-// uplink is a message of the robot: as bytes, or as a value.
+// uplink is a message of the robot, as bytes in raw or as a value in frame.
 type uplink struct {
 	frame
 	raw []byte
 }
 
-// sent is a message to the robot, and when.
+// sent is a message to the robot, with its time.
 type sent struct {
 	at      time.Time
 	message xiaozhi.ToRobot // nil for audio
@@ -103,7 +103,7 @@ func (l *fakeChannel) SendAudio(a xiaozhi.Audio) error {
 }
 
 func (l *fakeChannel) keep(s sent) error {
-	if l.stuck.Load() { // as a socket is whose other end does not read
+	if l.stuck.Load() { // like a socket whose other end does not read
 		select {
 		case <-l.closed:
 		case <-time.After(10 * time.Second):
@@ -131,7 +131,7 @@ func (l *fakeChannel) Close(_ int, reason string) {
 	})
 }
 
-// packets are the times at which audio was sent.
+// packets returns the times at which packets of sound were sent.
 func (l *fakeChannel) packets() (all []time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,15 +143,14 @@ func (l *fakeChannel) packets() (all []time.Time) {
 	return all
 }
 
-// all is everything sent so far.
+// all returns all messages to the robot so far.
 func (l *fakeChannel) all() []sent {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]sent(nil), l.sent...)
 }
 
-// story is what was sent in words: "tts start, sentence It is late., 12
-// packets, tts stop".
+// story describes the messages to the robot, such as "tts start, sentence It is late., 12 packets, tts stop".
 func (l *fakeChannel) story() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,23 +194,23 @@ func inWords(m xiaozhi.ToRobot) string {
 	return fmt.Sprintf("%T", m)
 }
 
-// forget drops what was sent so far.
+// forget drops the messages recorded so far.
 func (l *fakeChannel) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sent = nil
 }
 
-// scriptedRecognizer returns given transcripts, once the utterance is over.
+// scriptedRecognizer returns the given transcripts, each once its utterance is over.
 type scriptedRecognizer struct {
 	mu          sync.Mutex
 	transcripts []voice.Transcript
-	always      voice.Transcript // once transcripts are used up
+	always      voice.Transcript // returned when no transcripts remain
 	err         error
-	atOnce      bool // fails without listening
+	atOnce      bool // returns err without reading the utterance
 	delay       time.Duration
-	durations   []time.Duration
-	supposes    func(heard time.Duration) string // nil is nothing
+	durations   []time.Duration                  // durations of the recognized utterances
+	supposes    func(heard time.Duration) string // returns the partial text; nil for no partial texts
 }
 
 func (*scriptedRecognizer) Name() string { return "scripted" }
@@ -246,17 +245,17 @@ func (s *scriptedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, 
 	return t, nil
 }
 
-// beeper speaks at 100 ms a letter, in pieces, some time after it is asked.
+// beepSynthesizer makes 100 ms of sound for each letter, in pieces of a second.
 type beepSynthesizer struct {
-	delay time.Duration // before each piece of a second
-	hurry int           // speaks so many times as fast; 0 is once
+	delay time.Duration // wait before each piece
+	hurry int           // factor by which it speaks faster; 0 means 1
 	err   error
 
 	mu   sync.Mutex
-	errs map[string]error // by the texts that it does not speak
+	errs map[string]error // errors of texts that cannot be spoken; key: text
 }
 
-// repair lets it speak all texts.
+// repair removes the errors of all texts.
 func (b *beepSynthesizer) repair() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -288,7 +287,7 @@ func (b *beepSynthesizer) Synthesize(ctx context.Context, text string, _ voice.O
 	return ctx.Err()
 }
 
-// soundFiles has sounds of so many seconds.
+// soundFiles holds the lengths of sounds in seconds, by name.
 type soundFiles map[string]float64
 
 func (s soundFiles) Load(_ context.Context, name string) ([]int16, error) {
@@ -303,7 +302,7 @@ func (s soundFiles) Load(_ context.Context, name string) ([]int16, error) {
 	return pcm, nil
 }
 
-// thinker answers with a function.
+// scriptedMind is a mind that answers with a function and records the exchanges.
 type scriptedMind struct {
 	answer func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
 
@@ -325,7 +324,7 @@ func (m *scriptedMind) DescribeImage(context.Context, agent.Look) (string, error
 	return "", agent.ErrBlind
 }
 
-// saying is a mind that always says the same.
+// mindSaying returns a mind that always makes the same replies.
 func mindSaying(replies ...agent.Reply) *scriptedMind {
 	return &scriptedMind{answer: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 		for _, r := range replies {
@@ -337,15 +336,15 @@ func mindSaying(replies ...agent.Reply) *scriptedMind {
 	}}
 }
 
-// registry admits every robot, and trusts those that are no strangers.
+// registry is a fake that admits every robot unless refuses is set.
 type registry struct {
 	mu       sync.Mutex
 	kept     []device.Tool
-	echo     []bool      // as it was kept
-	stranger atomic.Bool // every robot is, but the one that is
+	echo     []bool      // values passed to StoreEcho
+	stranger atomic.Bool // every robot except adopted is a stranger
 	adopted  device.ID
-	admitted device.Robot // is what Admit returns, but for the id
-	refuses  error
+	admitted device.Robot // returned by Admit, with another ID
+	refuses  error        // returned by Admit
 }
 
 func (r *registry) Trusts(id device.ID) bool { return !r.stranger.Load() || id == r.adopted }
@@ -375,7 +374,7 @@ func (r *registry) Get(id device.ID) (device.Robot, error) {
 	return device.Robot{ID: id, Tools: r.kept, Bound: true, Named: r.Trusts(id)}, nil
 }
 
-// talk is a robot and an appliance in a test's bubble.
+// talk is a robot and a server in the synctest bubble of a test.
 type talk struct {
 	t           *testing.T
 	channel     *fakeChannel
@@ -390,23 +389,23 @@ type talk struct {
 	tables
 	robot   device.Robot
 	ended   chan struct{}
-	phrases map[string]phrase // made ahead of the first session; nil has it make them
+	phrases map[string]phrase // phrases that are synthesized before the first session; nil means that the server makes them
 	micPackets
 }
 
-// tables are what the appliance keeps.
+// tables holds the tables in which the server stores its data.
 type tables struct {
 	turns    *storetest.Table[TurnRecord]
 	sessions *storetest.Table[SessionRecord]
 	waiting  *storetest.Table[[]Command]
 }
 
-// micPackets are what a robot's microphone sends.
-type micPackets struct{ packets, silence [][]byte } // of speech, and of none
+// micPackets holds Opus packets of a robot's microphone: packets of speech, and packets of silence.
+type micPackets struct{ packets, silence [][]byte }
 
 const robotID = device.ID("a0b1c2d3e4f5")
 
-// The times and the bound of a dialogue that tests of sessions wait for.
+// Times and a limit of package dialogue that tests use.
 const (
 	settleAfter    = 2 * time.Second
 	resumeWithin   = 2 * time.Second
@@ -415,7 +414,8 @@ const (
 	maxQueued      = 2 * dialogue.MaxStored
 )
 
-// testOptions are those of a server that stores in memory, hears and says nothing, and logs nothing.
+// testOptions returns options of a server that stores its data in memory, with a recognizer without transcripts, a
+// beepSynthesizer and no log.
 func testOptions(r robots, bus *event.Bus, m mind) Options {
 	return Options{
 		Robots: r, TurnAway: func(*http.Request, error) {}, Bus: bus, Senses: perception.NewIntake(bus, r, slog.New(slog.DiscardHandler)), Mind: m,
@@ -428,8 +428,7 @@ func testOptions(r robots, bus *event.Bus, m mind) Options {
 	}
 }
 
-// talking runs a test in a bubble of virtual time, with a session whose hello
-// is answered.
+// talking runs a test in a synctest bubble, with a session whose hello was answered.
 func talking(t *testing.T, mind *scriptedMind, do func(*talk), change ...func(*Options)) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTalk(t, mind, change...)
@@ -440,7 +439,7 @@ func talking(t *testing.T, mind *scriptedMind, do func(*talk), change ...func(*O
 	})
 }
 
-// close ends all sessions, and waits for the test's own.
+// close closes the server, waits for the end of the talk's session, and closes the bus.
 func (k *talk) close() {
 	k.server.Close()
 	<-k.ended
@@ -451,7 +450,7 @@ func newTalk(t *testing.T, mind *scriptedMind, change ...func(*Options)) *talk {
 	return newTalkOn(t, mind, xiaozhi.Framing1, func(*talk) {}, change...)
 }
 
-// newTalkOn also takes the framing, and a change before the session begins.
+// newTalkOn is like newTalk with a framing, and calls before to change the talk before the session begins.
 func newTalkOn(t *testing.T, mind *scriptedMind, f xiaozhi.Framing, before func(*talk), change ...func(*Options)) *talk {
 	k := &talk{t: t, channel: newFakeChannel(), recognizer: &scriptedRecognizer{}, synthesizer: &beepSynthesizer{}, mind: mind,
 		robots: &registry{}, bus: event.NewBus(), states: agent.NewBoard(),
@@ -480,7 +479,7 @@ func newTalkOn(t *testing.T, mind *scriptedMind, f xiaozhi.Framing, before func(
 	return k
 }
 
-// connect holds a session of a robot on a channel, and closes ended after it.
+// connect runs a session of a robot on a channel in a goroutine, and closes ended after the session.
 func (k *talk) connect(c transport.Transport, id device.ID) (ended chan struct{}) {
 	robot, framing, ended := k.robot, k.channel.framing, make(chan struct{})
 	robot.ID = id
@@ -497,19 +496,19 @@ func (k *talk) connect(c transport.Transport, id device.ID) (ended chan struct{}
 	return ended
 }
 
-// leave has the robot close its channel, and waits for the end of its session.
+// leave closes the channel as the robot, and waits for the end of the session.
 func (k *talk) leave() {
 	k.channel.Close(0, "")
 	<-k.ended
 }
 
-// reconnect has the robot open a second channel.
+// reconnect opens another channel as the robot.
 func (k *talk) reconnect() {
 	k.channel = newFakeChannel()
 	k.ended = k.connect(k.channel, k.robot.ID)
 }
 
-// say has the robot send a message.
+// say sends a message as the robot.
 func (k *talk) say(m xiaozhi.FromRobot) { k.put(frame{message: m}) }
 
 func (k *talk) put(f frame) { k.send(uplink{frame: f}) }
@@ -522,14 +521,13 @@ func (k *talk) send(u uplink) {
 	synctest.Wait()
 }
 
-// speak has somebody speak to the robot for 1.2 s, and then be quiet until
-// the end-pointer has found that out.
+// speak sends speech of 1.2 s, and then enough silence for the end-pointer to find the end of the speech.
 func (k *talk) speak() {
 	k.someWords()
 	k.quiet(900 * time.Millisecond)
 }
 
-// someWords are an utterance without its end.
+// someWords sends speech without the silence that would end it.
 func (k *talk) someWords() {
 	for _, p := range k.packets {
 		k.put(frame{audio: xiaozhi.Audio{Opus: p}})
@@ -537,24 +535,23 @@ func (k *talk) someWords() {
 	}
 }
 
-// hears has the robot open its microphone and somebody speak: the texts are the
-// next transcripts.
+// hears opens the robot's microphone and sends speech. The texts are the next transcripts of the recognizer.
 func (k *talk) hears(mode xiaozhi.Mode, texts ...string) {
 	k.recognizer.transcripts = understood(texts...)
 	k.listen(mode)
 	k.speak()
 }
 
-// touch is a hand on the robot's head.
+// touch sends the event that somebody touches the robot's head.
 func (k *talk) touch() { k.say(xiaozhi.Event{Name: "head_pet_started", Data: []byte("{}")}) }
 
-// queueText has the appliance give the robot a text to speak.
+// queueText makes the robot speak a text.
 func (k *talk) queueText(text string) {
 	k.t.Helper()
 	must.Value(k.server.Speak(k.t.Context(), robotID, text))(k.t)
 }
 
-// replies has the owner answer a question.
+// replies answers a question as the owner, and checks the error.
 func (k *talk) replies(id string, allow bool, want error) {
 	k.t.Helper()
 	if err := k.server.Reply(id, allow); !errors.Is(err, want) {
@@ -562,13 +559,13 @@ func (k *talk) replies(id string, allow bool, want error) {
 	}
 }
 
-// notify has the appliance give the robot a notification to speak.
+// notify makes the robot speak a notification.
 func (k *talk) notify(id, text string, urgent bool) {
 	k.t.Helper()
 	must.Succeed(k.t, k.server.Announce(k.t.Context(), robotID, notice.Announcement{ID: id, Text: text, Speak: true, Urgent: urgent}))
 }
 
-// pass lets time pass, and all that happens in it.
+// pass lets time pass, and waits until all goroutines of the bubble are blocked.
 func (k *talk) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -581,12 +578,12 @@ func (k *talk) quiet(d time.Duration) {
 	}
 }
 
-// listen has the robot open its microphone.
+// listen sends listen start as the robot.
 func (k *talk) listen(mode xiaozhi.Mode) {
 	k.say(xiaozhi.ListenStart{Mode: mode})
 }
 
-// happened are the events since it was last asked, by kind.
+// happened returns the kinds of the events since the previous call of happened or envelopes.
 func (k *talk) happened() (kinds []string) {
 	for _, e := range k.envelopes() {
 		kinds = append(kinds, event.Kind(e.Event))

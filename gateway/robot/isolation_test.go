@@ -18,17 +18,17 @@ import (
 	"perch/voice"
 )
 
-// Each person of these tests has a voice of another pitch, and each answer is
-// spoken at another: a robot that gets what is not its own, or through a decoder that
-// another has used, says something else.
+// In the tests of this file, each person has a voice of a different pitch, and each answer is spoken at a different
+// pitch. If a robot gets the sound of another robot, or sound from a decoder that another robot has used, the pitch is
+// wrong.
 
-// period is that of the i-th voice at 16 kHz, in samples; tone that of the i-th
-// answer at 24 kHz.
+// period returns the period of the i-th voice, in samples of 16 kHz; tone returns that of the i-th answer, in samples of
+// 24 kHz.
 func period(i int) int { return 100 + i }
 func tone(i int) int   { return 80 + i }
 
-// strongest is the lag in a range at which a sound is most like itself. All
-// voices and tones are within an octave, so there is only one.
+// strongest returns the period of a sound, between from and to samples, by autocorrelation. All voices and tones are
+// within one octave, so that a multiple of the period is not found instead.
 func strongest(pcm []int16, from, to int) int {
 	best, at := 0.0, -1
 	for lag := from; lag < to; lag++ {
@@ -43,7 +43,7 @@ func strongest(pcm []int16, from, to int) int {
 	return at
 }
 
-// pitched is a recognizer that finds out by the pitch who speaks.
+// pitched is a recognizer whose transcript is the number of the voice.
 type pitched struct{}
 
 func (pitched) Name() string { return "pitched" }
@@ -60,7 +60,7 @@ func (pitched) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Option
 	return voice.Transcript{Text: fmt.Sprint(strongest(pcm[n/2:n], period(0)-2, period(52)) - period(0))}, nil
 }
 
-// toner says a number as a tone of 600 ms.
+// toner is a synthesizer that speaks a number as a tone of 600 ms.
 type toner struct{}
 
 func (toner) Name() string { return "toner" }
@@ -77,7 +77,7 @@ func (toner) Synthesize(_ context.Context, text string, _ voice.Options, out fun
 	return out(pcm)
 }
 
-// manyTalks are some robots that talk with one appliance.
+// manyTalks is a server with several robots.
 type manyTalks struct {
 	lines  []*fakeChannel
 	server *Server
@@ -86,7 +86,8 @@ type manyTalks struct {
 	began  time.Time
 }
 
-// schedule has so many robots talk, and returns when each one's packets left.
+// schedule runs talkAll in a synctest bubble and then after, and returns the times at which the packets of each robot
+// were sent.
 func schedule(t *testing.T, n, stuck int, after func(*manyTalks), before ...func(*event.Bus)) (times [][]time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		c := talkAll(t, n, stuck, before...)
@@ -103,8 +104,8 @@ func schedule(t *testing.T, n, stuck int, after func(*manyTalks), before ...func
 	return times
 }
 
-// talkAll has every robot have two turns at once, one after the other; the
-// robot stuck, if there is one, stops reading in the middle of the first.
+// talkAll connects n robots, each of which has two turns, at the same time as the others. The robot with the index
+// stuck, if it is not negative, stops reading in the middle of its first turn.
 func talkAll(t *testing.T, n, stuck int, before ...func(*event.Bus)) *manyTalks {
 	c := &manyTalks{began: time.Now()}
 	echo := &scriptedMind{answer: func(_ context.Context, turn agent.Turn, out func(agent.Reply) error) error {
@@ -159,7 +160,7 @@ func talkAll(t *testing.T, n, stuck int, before ...func(*event.Bus)) *manyTalks 
 	return c
 }
 
-// heardAt is which answer a line carries, by its sound.
+// heardAt returns the numbers of the answers that were sent on a channel, by the pitch of their sound.
 func heardAt(t *testing.T, l *fakeChannel) []int {
 	t.Helper()
 	decoder, err := voice.NewDecoder(voice.SpeakerRate)
@@ -180,8 +181,7 @@ func heardAt(t *testing.T, l *fakeChannel) []int {
 	return answers
 }
 
-// TestNobodyHearsAnother: two robots and fifty, each with its own words, at
-// the same moments.
+// TestNobodyHearsAnother checks that each of two and of fifty robots that talk at the same time gets its own answers.
 func TestNobodyHearsAnother(t *testing.T) {
 	for _, n := range []int{2, 50} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -201,8 +201,8 @@ func TestNobodyHearsAnother(t *testing.T) {
 	}
 }
 
-// TestARobotThatStopsReadingDisturbsNobody: it is dropped, which is published, and
-// no packet of the others leaves at another time than without it.
+// TestARobotThatStopsReadingDisturbsNobody checks that a robot that does not read is disconnected, which is published,
+// and that the packets of the others are sent at the same times as without it.
 func TestARobotThatStopsReadingDisturbsNobody(t *testing.T) {
 	without := schedule(t, 10, -1, func(*manyTalks) {})
 	with := schedule(t, 10, 3, func(c *manyTalks) {
@@ -217,15 +217,15 @@ func TestARobotThatStopsReadingDisturbsNobody(t *testing.T) {
 	}
 }
 
-// TestAReaderThatStopsDisturbsNobody: a broker that was stopped ends in a reader
-// of the bus that reads no more, and twenty robots' packets leave when they would.
+// TestAReaderThatStopsDisturbsNobody checks that a reader of the bus that stops reading, as after the stop of an MQTT
+// broker, does not change the times at which the packets of twenty robots are sent.
 func TestAReaderThatStopsDisturbsNobody(t *testing.T) {
 	without := schedule(t, 20, -1, func(*manyTalks) {})
 	with := schedule(t, 20, -1, func(*manyTalks) {}, func(b *event.Bus) {
 		stopped := b.Read()
-		go func() { _, _ = stopped.Next(context.Background()) }() // one event, and no other
+		go func() { _, _ = stopped.Next(context.Background()) }() // reads one event and no other
 		go func() {
-			for range 20_000 { // and what many robots publish at once
+			for range 20_000 { // as many events as many robots publish
 				b.Publish("a0b1c2d3ffff", "", event.Said{Text: "x"})
 				time.Sleep(time.Millisecond)
 			}
@@ -238,8 +238,8 @@ func TestAReaderThatStopsDisturbsNobody(t *testing.T) {
 	}
 }
 
-// spokenPackets are vowels as a robot's microphone sends them, and silence. They
-// are made once: to encode them takes longer than most talks.
+// spokenPackets returns packets with vowels and with silence, as a robot's microphone sends them. They are encoded once,
+// because that takes longer than most tests.
 func spokenPackets(t *testing.T) (speech, silence [][]byte) {
 	t.Helper()
 	vowels.once.Do(func() { vowels.speech, vowels.silence = spokenBy(t, voice.MicRate/120) })
@@ -251,7 +251,7 @@ var vowels struct {
 	speech, silence [][]byte
 }
 
-// spokenBy is somebody whose voice has a period of its own, in samples.
+// spokenBy returns such packets for a voice with the given period in samples.
 func spokenBy(t *testing.T, period int) (speech, silence [][]byte) {
 	t.Helper()
 	encoder, err := voice.NewMicEncoder()
@@ -265,8 +265,7 @@ func spokenBy(t *testing.T, period int) (speech, silence [][]byte) {
 	return speech, silence
 }
 
-// vowelsOf is a sound with the formants of a voice, in syllables, whose pitch
-// has a period of so many samples.
+// vowelsOf returns n samples of a sound with syllables, with the formants of a voice and the given period in samples.
 func vowelsOf(n, period int) []int16 {
 	pcm := make([]int16, n)
 	var y1, y2, z1, z2 float64

@@ -11,8 +11,8 @@ import (
 	"perch/voice"
 )
 
-// syllables are half a second of tone and half a second of silence, by turns.
-// As in all speech the mean is zero: a step of it is not heard, and takes a codec long to forget.
+// syllables returns half a second of tone and half a second of silence, alternately. The mean of the tone is zero, as in
+// speech, because a step of the mean is inaudible but disturbs the codec for a long time.
 func syllables(seconds int) []int16 {
 	pcm := make([]int16, seconds*voice.SpeakerRate)
 	for i := range pcm {
@@ -23,7 +23,7 @@ func syllables(seconds int) []int16 {
 	return pcm
 }
 
-// syllabic is a synthesizer that says them.
+// syllabic is a synthesizer that speaks each text as syllables.
 type syllabic struct {
 	beepSynthesizer
 	seconds int
@@ -33,13 +33,13 @@ func (s *syllabic) Synthesize(_ context.Context, _ string, _ voice.Options, out 
 	return out(syllables(s.seconds))
 }
 
-// edge is when a mouth opens or shuts.
+// edge is the opening or shutting of a mouth.
 type edge struct {
 	at   time.Time
 	open bool
 }
 
-// watchMouth notes when the robot's mouth opens and shuts, until the test ends.
+// watchMouth records when the robot's mouth opens and shuts, until edges is called, which returns the record.
 func (k *talk) watchMouth() (edges func() []edge) {
 	var mu sync.Mutex
 	var all []edge
@@ -68,8 +68,8 @@ func (k *talk) watchMouth() (edges func() []edge) {
 	}
 }
 
-// heardEdges are when the sound that the robot was sent begins and ends, as it plays
-// it: it decodes packets and plays one after the other, as they come.
+// heardEdges returns when the sound begins and ends as the robot plays it. The robot plays the packets one after the
+// other, each as soon as it has arrived and the previous one was played.
 func (k *talk) heardEdges() (all []edge) {
 	decoder, err := voice.NewDecoder(voice.SpeakerRate)
 	must.Succeed(k.t, err)
@@ -96,13 +96,12 @@ func (k *talk) heardEdges() (all []edge) {
 	return all
 }
 
-// loudness is how loud the robot speaks, and when that changes.
+// loudness returns the present loudness of the robot's speech, and a channel that is closed when it changes.
 func (k *talk) loudness() (level float64, changed <-chan struct{}) {
 	return k.server.options.Loudness.Level(string(robotID))
 }
 
-// TestTheMouthFollowsTheSpeech as the robot plays it, within 50 ms: of what is
-// synthesized as of what was synthesized ahead.
+// TestTheMouthFollowsTheSpeech checks that the mouth moves within 50 ms of the speech as the robot plays it.
 func TestTheMouthFollowsTheSpeech(t *testing.T) {
 	mind := answer("One.", "Two.")
 	talking(t, mind, func(k *talk) {
@@ -129,7 +128,7 @@ func (k *talk) wantEdges(got, want []edge, syllables int) {
 	k.t.Logf("the mouth is off by %s at most", worst)
 }
 
-// TestTheMouthShuts with a barge-in, with the end of a channel, and after the last word.
+// TestTheMouthShuts checks that the mouth shuts at a barge-in and at the end of the channel.
 func TestTheMouthShuts(t *testing.T) {
 	opens := func(k *talk, want float64, when string) {
 		k.t.Helper()
@@ -150,7 +149,7 @@ func TestTheMouthShuts(t *testing.T) {
 			talking(t, answer("One."), func(k *talk) {
 				edges := k.watchMouth()
 				k.hears(xiaozhi.Auto, "x")
-				for _, speaks := range []bool{false, true, false} { // to the first silence
+				for _, speaks := range []bool{false, true, false} { // until the first silence
 					for level, _ := k.loudness(); (level > 0) != speaks; level, _ = k.loudness() {
 						k.pass(10 * time.Millisecond)
 					}

@@ -13,7 +13,7 @@ import (
 	"perch/voice"
 )
 
-// TestTyped: what a keyboard sent is a turn, what has woken a robot is none.
+// TestTyped checks that a typed text begins a turn, and that the text with which a robot wakes does not.
 func TestTyped(t *testing.T) {
 	listened := func(k *talk) { k.listen(xiaozhi.Auto) }
 	streaming := func(k *talk) { k.listen(xiaozhi.Auto); k.quiet(3 * time.Second) }
@@ -27,7 +27,7 @@ func TestTyped(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(*talk)
 		detect xiaozhi.ListenDetect
-		want   []string // the mind was given
+		want   []string // texts that the mind is given
 	}{
 		"marked, at once":           {func(*talk) {}, xiaozhi.ListenDetect{Text: "hello", Typed: true}, []string{"hello"}},
 		"a wake word":               {func(*talk) {}, xiaozhi.ListenDetect{Text: "hello"}, nil},
@@ -62,8 +62,8 @@ func TestTyped(t *testing.T) {
 	}
 }
 
-// TestEndlessStreamIsListenedTo: after our speech in auto mode, sound that goes on
-// in real time is listening, and nothing else is.
+// TestEndlessStreamIsListenedTo checks that after the robot's speech in auto mode, sound that arrives in real time counts
+// as an open microphone, and that nothing else does.
 func TestEndlessStreamIsListenedTo(t *testing.T) {
 	burst := func(k *talk) {
 		for range 33 {
@@ -97,14 +97,14 @@ func TestEndlessStreamIsListenedTo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			talking(t, answer("Yes."), func(k *talk) {
 				k.hears(c.mode, "x")
-				k.say(xiaozhi.ListenStop{}) // by hand it ends the utterance
+				k.say(xiaozhi.ListenStop{}) // ends the utterance in manual mode
 				time.Sleep(3 * time.Second)
 				if c.mode == xiaozhi.Auto {
 					k.listen(c.mode)
 					k.recognizer.transcripts = understood("y")
 					k.channel.forget()
 					k.someWords()
-					for range 100 { // while we think and speak, which is none of it
+					for range 100 { // sound during the turn does not count
 						if strings.HasSuffix(k.channel.story(), "tts stop") {
 							break
 						}

@@ -25,7 +25,7 @@ import (
 	"perch/must"
 )
 
-// mqttRobot is a robot on a real connection, as the firmware is on it.
+// mqttRobot is a simulated robot on real MQTT and UDP connections.
 type mqttRobot struct {
 	t     *testing.T
 	conn  net.Conn
@@ -36,7 +36,7 @@ type mqttRobot struct {
 	sequence uint32
 }
 
-// mqttServer is a server whose robots come by MQTT.
+// mqttServer starts a server for robots that connect by MQTT, and returns a reader of its events and its address.
 func mqttServer(t testing.TB, mind *scriptedMind, recognizer *scriptedRecognizer) (*Server, *event.Reader, string) {
 	t.Helper()
 	l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -45,7 +45,7 @@ func mqttServer(t testing.TB, mind *scriptedMind, recognizer *scriptedRecognizer
 	return s, events, l.Addr().String()
 }
 
-// mqttServerOn is the same on sockets of the test's.
+// mqttServerOn is like mqttServer with the given sockets.
 func mqttServerOn(t testing.TB, mind *scriptedMind, recognizer *scriptedRecognizer, l net.Listener, sound *udp.Socket) (*Server, *event.Reader) {
 	t.Helper()
 	bus := event.NewBus()
@@ -76,7 +76,7 @@ func dial(t *testing.T, address string) *mqttRobot {
 	return login(t, conn)
 }
 
-// login has a robot log in on a connection.
+// login logs a robot in on a connection.
 func login(t *testing.T, conn net.Conn) *mqttRobot {
 	t.Helper()
 	t.Cleanup(func() { _ = conn.Close() })
@@ -90,7 +90,7 @@ func login(t *testing.T, conn net.Conn) *mqttRobot {
 	return r
 }
 
-// logInAs has a robot send its CONNECT, and returns the answer.
+// logInAs sends the CONNECT of a robot, and returns the response.
 func logInAs(conn net.Conn, user string) (packets.ControlPacket, error) {
 	hello := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
 	hello.ProtocolName, hello.ProtocolVersion, hello.CleanSession, hello.Keepalive = "MQTT", 4, true, 240
@@ -116,13 +116,13 @@ func receive(conn net.Conn, handle func(xiaozhi.ToRobot, error)) {
 		if err != nil {
 			return
 		}
-		if p, is := p.(*packets.PublishPacket); is { // else it answers a sign of life
+		if p, is := p.(*packets.PublishPacket); is { // otherwise it is a response to PINGREQ
 			handle(xiaozhi.ParseToRobot(p.Payload))
 		}
 	}
 }
 
-// publish has a robot send a message.
+// publish sends a message of a robot.
 func publish(conn net.Conn, text []byte) error {
 	p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
 	p.TopicName, p.Payload = MQTTTopic, text
@@ -134,7 +134,7 @@ func (r *mqttRobot) say(session string, m xiaozhi.FromRobot) {
 	must.Succeed(r.t, publish(r.conn, xiaozhi.AppendFromRobot(nil, session, m)))
 }
 
-// await returns the next message of a type; others are passed over.
+// await returns the next message of a type, and skips other messages.
 func await[M xiaozhi.ToRobot](r *mqttRobot) M {
 	r.t.Helper()
 	timeout := time.After(20 * time.Second)
@@ -150,7 +150,7 @@ func await[M xiaozhi.ToRobot](r *mqttRobot) M {
 	}
 }
 
-// open begins a talk, and returns the id of its session.
+// open begins a session, and returns its ID.
 func (r *mqttRobot) open() string {
 	r.t.Helper()
 	return r.openFrom(func(to *net.UDPAddr) *net.UDPConn {
@@ -161,7 +161,7 @@ func (r *mqttRobot) open() string {
 	})
 }
 
-// openFrom is open with a socket of the test's.
+// openFrom is like open with a UDP socket that the test makes.
 func (r *mqttRobot) openFrom(socket func(to *net.UDPAddr) *net.UDPConn) string {
 	r.t.Helper()
 	r.say("", xiaozhi.Hello{Version: 3, Transport: "udp", Features: xiaozhi.Features{MCP: true},
@@ -176,7 +176,7 @@ func (r *mqttRobot) openFrom(socket func(to *net.UDPAddr) *net.UDPConn) string {
 	return welcome.Session
 }
 
-// speak sends packets of sound; those of the numbers in lost are not sent.
+// speak sends packets of sound. If lost is set, it does not send the second of every lost[0] packets.
 func (r *mqttRobot) speak(all [][]byte, lost ...int) {
 	r.t.Helper()
 	for i, opus := range all {
@@ -189,8 +189,8 @@ func (r *mqttRobot) speak(all [][]byte, lost ...int) {
 	}
 }
 
-// TestATalkByMQTT: sound and texts as on a WebSocket, with every tenth packet
-// lost; and after the robot's goodbye its connection stands for the next talk.
+// TestATalkByMQTT checks a session over MQTT and UDP, with every tenth packet lost, and that after the robot's goodbye the
+// connection stays open for the next session.
 func TestATalkByMQTT(t *testing.T) {
 	recognizer := &scriptedRecognizer{always: understood("hello")[0]}
 	s, events, address := mqttServer(t, answer("Good morning."), recognizer)
@@ -244,8 +244,8 @@ func awaitEvent[E event.Event](t *testing.T, events *event.Reader) E {
 	}
 }
 
-// TestBetweenTalks: tools and a reboot reach a robot that is not talking, and the tools of the pages
-// before one that fits none are used.
+// TestBetweenTalks checks that tool calls and a reboot reach an idle robot, and that its tools are used although it cannot
+// send one of the pages of their list.
 func TestBetweenTalks(t *testing.T) {
 	s, events, address := mqttServer(t, answer("Yes."), &scriptedRecognizer{})
 	r := dial(t, address)
@@ -287,8 +287,8 @@ func TestBetweenTalks(t *testing.T) {
 	}
 }
 
-// TestCommandsToABrokenConnection: while a robot's MQTT connection is broken and not yet
-// given up, each command to it fails as with a closed channel, and a message is kept.
+// TestCommandsToABrokenConnection checks that commands to a robot whose MQTT connection has broken unnoticed fail as for a
+// closed channel, and that an alert is queued.
 func TestCommandsToABrokenConnection(t *testing.T) {
 	s, events, address := mqttServer(t, answer("Yes."), &scriptedRecognizer{})
 	r := dial(t, address)
@@ -299,7 +299,7 @@ func TestCommandsToABrokenConnection(t *testing.T) {
 	tool := device.Tool{Name: "self.light.on", Schema: device.Schema{Type: "object"}}
 	k.tools = tools.New([]device.Tool{tool}, tools.NewBudget(limit.Body), k.sendRPC)
 	s.links.mu.Lock()
-	s.links.open[robotID] = k // as before the end was noticed
+	s.links.open[robotID] = k // as if the server had not noticed the end
 	s.links.mu.Unlock()
 	for name, err := range map[string]error{
 		"reboot":   s.Reboot(t.Context(), robotID),
@@ -316,9 +316,9 @@ func TestCommandsToABrokenConnection(t *testing.T) {
 	}
 }
 
-// TestAForgottenTalkIsEnded: a robot whose MQTT connection breaks in a talk stays in it, and
-// names its session in all that it sends, also in its answers to the requests that greet it.
-// It is told that this session is over. A talk that is open is not disturbed.
+// TestAForgottenTalkIsEnded checks a robot whose MQTT connection has broken during a session. The robot stays in that
+// session and names it in all messages, even in its responses after it has connected again. The server sends it a goodbye
+// for that session, and does not disturb an open session.
 func TestAForgottenTalkIsEnded(t *testing.T) {
 	_, events, address := mqttServer(t, answer("Yes."), &scriptedRecognizer{})
 	r := dial(t, address)
@@ -335,13 +335,13 @@ func TestAForgottenTalkIsEnded(t *testing.T) {
 	if m := await[xiaozhi.Goodbye](r); m.Session != forgotten {
 		t.Errorf("goodbye to %q, want %q", m.Session, forgotten)
 	}
-	// Its tools are still taken; request 2 is tools/list.
+	// The list of tools is still accepted; request 2 is tools/list.
 	r.say(forgotten, xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"self.light.on","inputSchema":{"type":"object","properties":{}}}]}}`)})
 	if listed := awaitEvent[event.ToolsListed](t, events); listed.Count != 1 {
 		t.Errorf("%d tools are listed", listed.Count)
 	}
-	// An idle robot, which may play a notification, names its last session as well: what it
-	// answers and senses is no sign of a talk once it was told.
+	// An idle robot, which may be playing a notification, names its last session too. Its MCP responses and sensor
+	// events cause no second goodbye.
 	r.say(forgotten, xiaozhi.Event{Name: "touched", Data: []byte("{}")})
 	for _, m := range []xiaozhi.FromRobot{
 		xiaozhi.ListenStart{Mode: xiaozhi.Auto}, xiaozhi.ListenStop{}, xiaozhi.ListenDetect{Text: "hi"}, xiaozhi.Abort{},
@@ -353,8 +353,8 @@ func TestAForgottenTalkIsEnded(t *testing.T) {
 		}
 	}
 
-	// In another talk too, and that one goes on. A goodbye has no answer: builds up to 2.2.4
-	// answer one with another.
+	// The server also sends the goodbye during another session, which continues. It does not answer a goodbye, because
+	// firmware up to 2.2.4 answers each goodbye with another.
 	session := r.open()
 	r.say(session, xiaozhi.Goodbye{Session: forgotten})
 	r.say("", xiaozhi.ListenStop{})
@@ -366,7 +366,7 @@ func TestAForgottenTalkIsEnded(t *testing.T) {
 	awaitEvent[event.ListeningStarted](t, events)
 	r.say(session, xiaozhi.Goodbye{Session: session})
 	awaitEvent[event.RobotOffline](t, events)
-	// The session has ended by its goodbye, and the robot's answers still name it.
+	// The robot has ended the session with a goodbye, and its MCP responses still name the session.
 	for m := await[xiaozhi.ToMCP](r); !bytes.Contains(m.Payload, []byte("initialize")); m = await[xiaozhi.ToMCP](r) {
 	}
 	r.say(session, xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":9,"result":{}}`)})
@@ -385,9 +385,9 @@ func TestAForgottenTalkIsEnded(t *testing.T) {
 	}
 }
 
-// TestPagesOfToolsBeforeOneThatFitsNone: a robot answers the page that would begin with a
-// tool too large for any page with an error. The tools of the pages before are used, over
-// either transport.
+// TestPagesOfToolsBeforeOneThatFitsNone checks a robot that has a tool that is too large for a page of the list. The robot
+// responds with an error instead of the page that would begin with that tool. The tools of the earlier pages are used,
+// over both transports.
 func TestPagesOfToolsBeforeOneThatFitsNone(t *testing.T) {
 	for _, framing := range []xiaozhi.Framing{xiaozhi.Framing1, byMQTT} {
 		synctest.Test(t, func(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 	"perch/must"
 )
 
-// home is a network of three hosts, each a network namespace: one with the appliance, which
-// is the switch too, one of a robot, and one of somebody else.
+// home is a network of three hosts, each a network namespace: the appliance's, which is also the switch, a robot's and a
+// thief's.
 type home struct {
 	t                    *testing.T
 	perch, robot, thief  string
@@ -28,7 +28,7 @@ type home struct {
 	thiefAt, robotsCable string
 }
 
-// newHome makes the network, or skips the test where that is not permitted.
+// newHome makes the network, or skips the test if that is not permitted.
 func newHome(t *testing.T) *home {
 	t.Helper()
 	id := fmt.Sprintf("perch-robot-%d", os.Getpid())
@@ -55,7 +55,7 @@ func newHome(t *testing.T) *home {
 	return h
 }
 
-// ip runs iproute2, inside a namespace where ns is not empty.
+// ip runs the command ip of iproute2, in the namespace ns unless ns is empty.
 func (h *home) ip(ns, args string) {
 	h.t.Helper()
 	words := strings.Fields(args)
@@ -67,13 +67,13 @@ func (h *home) ip(ns, args string) {
 	}
 }
 
-// on opens sockets on a host: they stay in the namespace of the thread that has made them.
+// on calls open in the namespace of a host. Sockets stay in the namespace of the thread that has made them.
 func (h *home) on(ns string, open func() error) {
 	h.t.Helper()
-	setns := map[string]uintptr{"amd64": 308, "arm64": 268}[runtime.GOARCH] // package syscall does not have it everywhere
+	setns := map[string]uintptr{"amd64": 308, "arm64": 268}[runtime.GOARCH] // package syscall lacks SYS_SETNS on some architectures
 	failed := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // the thread ends with the goroutine, and its namespace with it
+		runtime.LockOSThread() // never unlocked, so that the thread, which is in another namespace, ends with the goroutine
 		there, err := os.Open("/run/netns/" + ns)
 		if err == nil {
 			if _, _, errno := syscall.RawSyscall(setns, there.Fd(), syscall.CLONE_NEWNET, 0); errno != 0 {
@@ -89,7 +89,7 @@ func (h *home) on(ns string, open func() error) {
 	must.Succeed(h.t, <-failed)
 }
 
-// dial connects a robot by MQTT from its host.
+// dial connects the robot by MQTT from its host.
 func (h *home) dial(address string) (r *mqttRobot) {
 	h.t.Helper()
 	var conn net.Conn
@@ -97,7 +97,7 @@ func (h *home) dial(address string) (r *mqttRobot) {
 	return login(h.t, conn)
 }
 
-// udp is a socket of a host.
+// udp opens a UDP socket in the namespace of a host.
 func (h *home) udp(ns string, to *net.UDPAddr) (conn *net.UDPConn) {
 	h.t.Helper()
 	h.on(ns, func() (err error) { conn, err = net.DialUDP("udp", nil, to); return err })
@@ -105,17 +105,16 @@ func (h *home) udp(ns string, to *net.UDPAddr) (conn *net.UDPConn) {
 	return conn
 }
 
-// TestAThiefAndAStuckRobot: on a network of three hosts, somebody who has heard a talk's
-// numbers, and has no key, sends datagrams for it from another host, and gets none of its
-// sound; the robot is heard and answered. Then the robot's cable is pulled in the talk: when
-// it is connected again, it is told that the talk is over.
+// TestAThiefAndAStuckRobot checks a session while another host, which knows the header of its datagrams but not the key,
+// sends forged datagrams: the robot is understood and answered, and the other host gets no sound. The robot's cable is
+// then pulled. When the robot is connected again, it receives a goodbye for the session.
 func TestAThiefAndAStuckRobot(t *testing.T) {
 	h := newHome(t)
 	var l net.Listener
 	var sound *udp.Socket
 	h.on(h.perch, func() (err error) {
 		if l, err = net.Listen("tcp", h.perchAt+":0"); err == nil {
-			sound, err = udp.Listen(":0") // as robots.udp is: of both families
+			sound, err = udp.Listen(":0") // for IPv4 and IPv6, like robots.udp
 		}
 		return err
 	})
@@ -127,7 +126,7 @@ func TestAThiefAndAStuckRobot(t *testing.T) {
 	session := r.openFrom(func(to *net.UDPAddr) *net.UDPConn { return h.udp(h.robot, to) })
 	thief := h.udp(h.thief, &net.UDPAddr{IP: net.ParseIP(h.perchAt), Port: sound.Port()})
 	r.say(session, xiaozhi.ListenStart{Mode: xiaozhi.Auto})
-	// The thief makes its own of the numbers that it has heard, first the beginning's.
+	// The thief sends datagrams with valid headers and random contents, first with the first sequence numbers.
 	random, header := rand.New(rand.NewPCG(1, 2)), r.out.Append(nil, xiaozhi.Datagram{Sequence: 1, Audio: xiaozhi.Audio{Opus: make([]byte, 60)}})
 	steal := func(times int, sequence func(i int) uint32) {
 		t.Helper()
@@ -171,9 +170,9 @@ func TestAThiefAndAStuckRobot(t *testing.T) {
 		t.Errorf("the thief gets %d bytes", n)
 	}
 
-	// The robot speaks when its cable is pulled. Its connection breaks, and its state stays.
+	// The robot is speaking when its cable is pulled. Its connection breaks, and it stays in its session.
 	h.ip(h.perch, "link set "+h.robotsCable+" down")
-	_ = r.conn.Close() // as its MQTT library does; nothing of it reaches the appliance
+	_ = r.conn.Close() // as the robot's MQTT library does; the appliance does not notice it
 	h.ip(h.perch, "link set "+h.robotsCable+" up")
 	again := h.dial(l.Addr().String())
 	awaitEvent[event.RobotConnected](t, events)

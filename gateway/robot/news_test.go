@@ -13,8 +13,8 @@ import (
 	"perch/voice"
 )
 
-// TestGraceCountsFromTheSound: what a robot still plays of something cut off comes
-// before the begin of what is spoken next.
+// TestGraceCountsFromTheSound checks that unsolicitedFor begins when the announcement is sent, not while the robot still
+// plays the end of the sound that was cut off.
 func TestGraceCountsFromTheSound(t *testing.T) {
 	talking(t, answer(), func(k *talk) {
 		k.listen(xiaozhi.Auto)
@@ -33,7 +33,7 @@ func TestGraceCountsFromTheSound(t *testing.T) {
 	})
 }
 
-// sentences are those sent so far, and when since a moment each sentence began.
+// sentences returns the sentences sent so far, and the time from since to the beginning of each.
 func (l *fakeChannel) sentences(since time.Time) (texts []string, at []time.Duration) {
 	for _, s := range l.all() {
 		if m, ok := s.message.(xiaozhi.SentenceStart); ok {
@@ -43,9 +43,8 @@ func (l *fakeChannel) sentences(since time.Time) (texts []string, at []time.Dura
 	return texts, at
 }
 
-// TestOpenerSpeaksBeforeNews: what has waited is spoken after the first turn of
-// somebody who has woken the robot to say something, or once it is plain that
-// nobody says anything.
+// TestOpenerSpeaksBeforeNews checks that a waiting notification is spoken after the first turn of the person who has woken
+// the robot, or after yieldFor if nobody speaks. An urgent one, and one for a detected face, is spoken at once.
 func TestOpenerSpeaksBeforeNews(t *testing.T) {
 	wake := func(k *talk) { k.say(xiaozhi.ListenDetect{Text: "Hi, Stack Chan"}); k.listen(xiaozhi.Auto) }
 	touch := func(k *talk) { k.listen(xiaozhi.Auto) }
@@ -57,8 +56,8 @@ func TestOpenerSpeaksBeforeNews(t *testing.T) {
 	for name, c := range map[string]struct {
 		opens, then func(*talk)
 		urgent      bool
-		first       string        // sentence
-		from, to    time.Duration // when the news are spoken
+		first       string        // first sentence that is spoken
+		from, to    time.Duration // when the notification is spoken
 	}{
 		"a wake word":         {wake, speaks, false, "It is late.", 3 * time.Second, 9 * time.Second},
 		"a touch":             {touch, speaks, false, "It is late.", 3 * time.Second, 9 * time.Second},
@@ -94,8 +93,8 @@ func TestOpenerSpeaksBeforeNews(t *testing.T) {
 	}
 }
 
-// TestGreetedPersonSpeaksBeforeNews: the answer to a wake word is not the turn that
-// what waits is spoken after, nor is one that was not understood.
+// TestGreetedPersonSpeaksBeforeNews checks that neither the answer to a wake word nor a turn that was not understood counts
+// as the first turn, after which a notification is spoken.
 func TestGreetedPersonSpeaksBeforeNews(t *testing.T) {
 	talking(t, answer("It is late."), func(k *talk) {
 		k.recognizer.transcripts = append([]voice.Transcript{{Refused: true}}, understood("what time is it")...)
@@ -104,7 +103,7 @@ func TestGreetedPersonSpeaksBeforeNews(t *testing.T) {
 		k.listen(xiaozhi.Auto)
 		k.pass(2 * time.Second)
 		k.listen(xiaozhi.Auto)
-		k.speak() // which is not understood
+		k.speak() // this utterance is not understood
 		k.pass(2 * time.Second)
 		k.answers()
 		k.pass(5 * time.Second)
@@ -115,9 +114,8 @@ func TestGreetedPersonSpeaksBeforeNews(t *testing.T) {
 	}, func(o *Options) { o.Greet, o.Phrases = true, func(_, name string) string { return name } })
 }
 
-// TestNewsBeforeWeHangUp: what has waited for a talk whose first turn is its last
-// is spoken before the channel closes, and not kept from talk to talk. A robot that
-// is sent to sleep, or is interrupted, speaks no news.
+// TestNewsBeforeWeHangUp checks that a waiting notification is spoken before the channel closes after a turn that hangs
+// up. A robot that is sent to sleep does not speak it, and a person who interrupts keeps the channel open.
 func TestNewsBeforeWeHangUp(t *testing.T) {
 	const news = "There is much news today, and to tell it takes a while."
 	for name, c := range map[string]struct {
@@ -150,7 +148,7 @@ func TestNewsBeforeWeHangUp(t *testing.T) {
 	}
 }
 
-// TestNoiseDoesNotKeepNewsAway: a television is not somebody who speaks first.
+// TestNoiseDoesNotKeepNewsAway checks that repeated noise, such as a television, does not delay a notification forever.
 func TestNoiseDoesNotKeepNewsAway(t *testing.T) {
 	talking(t, answer(), func(k *talk) {
 		k.recognizer.always = voice.Transcript{Refused: true}
@@ -173,12 +171,12 @@ func TestNoiseDoesNotKeepNewsAway(t *testing.T) {
 	})
 }
 
-// TestAfterAnAbort what is to be spoken lets the person who has aborted speak: for a
-// while with an open microphone, and for less without one.
+// TestAfterAnAbort checks how long announcements wait for the person who has sent the abort: for yieldFor if the microphone
+// is open, and for resumeWithin if it stays closed.
 func TestAfterAnAbort(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode  xiaozhi.Mode
-		opens time.Duration // the microphone; 0 is never
+		opens time.Duration // when the microphone opens; 0 means never
 		want  time.Duration
 	}{
 		"nobody speaks":                {xiaozhi.Auto, 600 * time.Millisecond, 600*time.Millisecond + yieldFor},

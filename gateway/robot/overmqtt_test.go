@@ -22,15 +22,14 @@ import (
 	"perch/gateway/robot/udp"
 )
 
-// byMQTT stands for the transport where a test has a framing.
+// byMQTT is a value that tests use instead of a framing for a talk over MQTT and UDP.
 const byMQTT xiaozhi.Framing = 9
 
-// overMQTT is a talk over MQTT and UDP in memory. The robot's end of it is the
-// channel's: what that sends arrives as packets of MQTT and encrypted datagrams, and
-// what these carry to the robot is kept there.
+// overMQTT returns a channel over MQTT and UDP in memory. The robot's messages of c are sent as MQTT packets and encrypted
+// datagrams, and the messages to the robot are recorded in c.
 //
-// A script begins to speak to robots whose microphone was never open, and so the
-// first datagram is there from the beginning, unless the channel is mute.
+// Unless c.mute is set, the first datagram is sent at once, because some tests make a robot speak whose microphone was
+// never open.
 func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) channel {
 	c.framing, c.byMQTT = xiaozhi.Framing1, true
 	ours, theirs := net.Pipe()
@@ -63,7 +62,7 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) channel {
 				return
 			}
 			if m, _ := xiaozhi.ParseFromRobot(text); isHello(m) {
-				talk.Deliver(text) // else it would be another talk's
+				talk.Deliver(text) // handleMessage would begin another session
 				continue
 			}
 			l.handleMessage(text, socket, nil)
@@ -92,7 +91,7 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) channel {
 			}
 		}
 	}()
-	go func() { // its main loop
+	go func() { // the robot's main loop
 		out, sequence := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false), uint32(1)
 		if !c.mute {
 			sound.fromRobot <- out.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: k.silence[0]}})
@@ -106,14 +105,14 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) channel {
 		for {
 			select {
 			case <-alive.C:
-				_ = packets.NewControlPacket(packets.Pingreq).Write(theirs) // where that fails the channel is closed
+				_ = packets.NewControlPacket(packets.Pingreq).Write(theirs) // fails only if the connection is closed
 			case f := <-c.up:
 				if f.raw == nil && f.message == nil {
 					sequence++
 					sound.fromRobot <- out.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: f.audio})
 					continue
 				}
-				// Transcripts have "S" for the session.
+				// In transcripts, the session ID is "S".
 				text := bytes.Replace(f.raw, []byte(`"session_id":"S"`), fmt.Appendf(nil, `"session_id":%q`, talk.Session()), 1)
 				if f.raw == nil {
 					text = xiaozhi.AppendFromRobot(nil, talk.Session(), f.message)
@@ -121,7 +120,7 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) channel {
 				if publish(theirs, text) != nil {
 					return
 				}
-			case <-c.closed: // by either side
+			case <-c.closed: // closed by either side
 				talk.Abandon()
 				return
 			}
@@ -131,11 +130,11 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) channel {
 	return on
 }
 
-// audibleWithin is how long speech waits for a robot that sound does not reach.
+// audibleWithin is how long speech waits for the first datagram of a robot.
 const audibleWithin = 2 * time.Second
 
-// TestSpeechWaitsForTheFirstDatagram: only that shows where sound goes, and a robot that
-// is made to speak sends none. One that sends none at all is spoken to all the same.
+// TestSpeechWaitsForTheFirstDatagram checks that speech waits for the robot's first datagram, which shows the address for
+// sound, and that the speech goes on after audibleWithin without one.
 func TestSpeechWaitsForTheFirstDatagram(t *testing.T) {
 	for name, after := range map[string]time.Duration{"after a second": time.Second, "never": time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +166,7 @@ func TestSpeechWaitsForTheFirstDatagram(t *testing.T) {
 
 func isHello(m xiaozhi.FromRobot) bool { _, is := m.(xiaozhi.Hello); return is }
 
-// watchedTalk tells the test why it was closed.
+// watchedTalk is a session that also closes the fakeChannel, which records the reason.
 type watchedTalk struct {
 	*mqttSession
 	channel *fakeChannel
@@ -178,7 +177,7 @@ func (w *watchedTalk) Close(code int, reason string) {
 	w.channel.Close(code, reason)
 }
 
-// fakeUDP is the appliance's socket, with the robot's datagrams.
+// fakeUDP is the appliance's UDP socket in memory.
 type fakeUDP struct {
 	fromRobot, toRobot chan []byte
 	closed             chan struct{}
@@ -220,18 +219,18 @@ func (f *fakeUDP) Close() error {
 
 var udpOfHello = regexp.MustCompile(`,"udp":\{[^}]*\}`)
 
-// likeWebSocket is a line of a transcript as it is of a WebSocket: the hello of both
-// sides names the transport, and the appliance's the secrets of the sound.
+// likeWebSocket returns a line of a transcript as it would be over a WebSocket: it changes the transport in the hellos, and
+// removes the address and the key for sound from the appliance's hello.
 func likeWebSocket(text string) string {
 	return strings.Replace(udpOfHello.ReplaceAllString(text, ""), `"transport":"udp"`, `"transport":"websocket"`, 1)
 }
 
-// TestCatchUpOverUDPSpreads: after a stall more sound is due than the robot's mailbox for
-// datagrams holds. No more than five of them leave within ten milliseconds.
+// TestCatchUpOverUDPSpreads checks that at most five datagrams are sent within ten milliseconds, even if more are due after
+// a stall. The robot's mailbox for datagrams does not hold more.
 func TestCatchUpOverUDPSpreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTalkOn(t, answer("This is a sentence of some length, which takes a while."), byMQTT, func(k *talk) {
-			k.synthesizer.delay = 2 * time.Second // for each second of sound: the robot runs dry
+			k.synthesizer.delay = 2 * time.Second // for each second of sound, so that the robot's queue runs empty
 		})
 		k.say(xiaozhi.Hello{Version: 3, Transport: "udp"})
 		k.hears(xiaozhi.Auto, "hello")

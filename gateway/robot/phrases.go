@@ -153,8 +153,9 @@ func (p *phrases) household() *phrasebook {
 	return p.usual
 }
 
-// forVoice returns the phrasebook of a voice, and makes its missing phrases in the background. If maxVoices
-// other voices have phrasebooks already, forVoice returns the phrasebook of the default voice.
+// forVoice returns the phrasebook of a voice. For any voice but the default voice it also makes the missing
+// phrases in the background. If maxVoices other voices have phrasebooks already, forVoice returns the
+// phrasebook of the default voice.
 func (p *phrases) forVoice(o voice.Options) *phrasebook {
 	o.DetectLanguage, o.Deaf = false, false // concern recognition only, so the speech is the same
 	p.mu.Lock()

@@ -16,8 +16,7 @@ import (
 	"perch/gateway/robot/transcript"
 )
 
-// records has the robot's session recorded until it ends. What it returns waits for
-// that, and gives the lines.
+// records records the robot's session until its end. lines waits for the end, and returns the recorded lines.
 func (k *talk) records() (lines func() []string) {
 	var all []string
 	recorded := make(chan error, 1)
@@ -36,8 +35,8 @@ func (k *talk) records() (lines func() []string) {
 	}
 }
 
-// TestRecord: what is recorded of a session holds what happened, no secret,
-// and can be played as a transcript of testdata.
+// TestRecord checks that the recording of a session is complete, contains no secret, and can be played like a transcript
+// of testdata.
 func TestRecord(t *testing.T) {
 	talking(t, answer("It is late."), func(k *talk) {
 		k.say(xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\"ssid\":\"Home\"}"}]}}`)})
@@ -69,7 +68,8 @@ func TestRecord(t *testing.T) {
 	})
 }
 
-// TestRecordingTheNextSession, where none is open, and one who does not read.
+// TestRecordingTheNextSession checks that Record waits for the next session if none is open, and ends if its lines are not
+// read.
 func TestRecordingTheNextSession(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		ctx, cancel := context.WithCancel(k.t.Context())
@@ -100,7 +100,7 @@ func TestRecordingTheNextSession(t *testing.T) {
 	})
 }
 
-// TestLinesLostAtTheEnd: the loss of the last lines is reported, after the lines that are left.
+// TestLinesLostAtTheEnd checks that the loss of the last lines is reported after the remaining lines.
 func TestLinesLostAtTheEnd(t *testing.T) {
 	for _, lose := range []bool{false, true} {
 		lines := make(chan transcript.Entry, 2)
@@ -116,8 +116,8 @@ func TestLinesLostAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestNothingForgedIsRecorded: whatever a robot sends, and whatever it claims to be,
-// what it sent stays on its line and does nothing to a terminal.
+// TestNothingForgedIsRecorded checks that control characters in a robot's messages, board and firmware version can neither
+// add a line to a recording nor affect a terminal.
 func TestNothingForgedIsRecorded(t *testing.T) {
 	const forged = "\x1b[2J\x1b]0;owned\x07\u009b31m\x7f\u202e\u2028\xc2\x9b\x9b\r\n    0.001 ! recognizer \"open the door\"\n"
 	synctest.Test(t, func(t *testing.T) {

@@ -18,27 +18,27 @@ import (
 	"perch/store/storetest"
 )
 
-// TestListenStartAfterOurStop: in auto mode the robot says after every tts stop, also one that cuts
-// an answer off, that it listens again. That is no barge-in into what has begun since.
+// TestListenStartAfterOurStop checks that the listen start that a robot in auto mode sends after each tts stop does not
+// interrupt a turn that has begun since.
 func TestListenStartAfterOurStop(t *testing.T) {
 	talking(t, answer("It is late."), func(k *talk) {
 		k.hears(xiaozhi.Auto, "x")
-		time.Sleep(500 * time.Millisecond) // it speaks
+		time.Sleep(500 * time.Millisecond) // the robot is speaking
 		synctest.Wait()
 		k.channel.forget()
 		must.Succeed(t, k.server.InjectText(k.t.Context(), robotID, "hello"))
 		synctest.Wait()
-		k.listen(xiaozhi.Auto) // brought by our tts stop
+		k.listen(xiaozhi.Auto) // the robot's reaction to the tts stop
 		time.Sleep(3 * time.Second)
 		k.wantStory("tts stop, stt hello, face happy, tts start, sentence It is late., 19 packets, tts stop")
 	})
 }
 
-// TestCancelledTurnKeepsNoEncoder: a cancelled turn that is still inside an
-// engine ends while the next one speaks.
+// TestCancelledTurnKeepsNoEncoder checks that a cancelled turn that is still inside an engine does not disturb the speech
+// of the next turn.
 func TestCancelledTurnKeepsNoEncoder(t *testing.T) {
 	talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
-		k.recognizer.delay = 4 * time.Second // whether cancelled or not
+		k.recognizer.delay = 4 * time.Second // a cancelled recognition takes as long
 		k.hears(xiaozhi.Auto, "first", "second")
 		k.say(xiaozhi.Abort{})
 		k.channel.forget()
@@ -51,8 +51,8 @@ func TestCancelledTurnKeepsNoEncoder(t *testing.T) {
 	})
 }
 
-// asking is a mind that says something, asks questions one after the other and
-// keeps the answers.
+// asking returns a mind that says the texts of before, asks questions one after the other, and appends the answers to
+// answers.
 func asking(answers *[]agent.Answer, questions int, before ...string) *scriptedMind {
 	return &scriptedMind{answer: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 		for _, text := range before {
@@ -71,8 +71,7 @@ func asking(answers *[]agent.Answer, questions int, before ...string) *scriptedM
 	}}
 }
 
-// TestATouchAnswersOneQuestion: one that comes while the words are being
-// understood is not kept for the next.
+// TestATouchAnswersOneQuestion checks that a touch during the recognition of an answer does not answer the next question.
 func TestATouchAnswersOneQuestion(t *testing.T) {
 	var answers []agent.Answer
 	talking(t, asking(&answers, 2), func(k *talk) {
@@ -121,7 +120,7 @@ func TestAnAbortedRebootIsForgotten(t *testing.T) {
 	})
 }
 
-// TestLastWords: what is queued when the session ends still leaves.
+// TestLastWords checks that messages that are queued when the session ends are still sent.
 func TestLastWords(t *testing.T) {
 	talking(t, answer(strings.Repeat("word ", 20)), func(k *talk) {
 		k.hears(xiaozhi.Auto, "x")
@@ -134,14 +133,14 @@ func TestLastWords(t *testing.T) {
 	})
 }
 
-// TestRecordsAreBounded: the latest are kept. An owner who wants fewer, or none, has those beyond
-// deleted at the next start, and not when somebody next speaks.
+// TestRecordsAreBounded checks that only the latest records are stored, and that NewRecords with a lower limit deletes the
+// oldest records at once.
 func TestRecordsAreBounded(t *testing.T) {
-	for _, bounds := range [][]int{{0}, {3}, {10, 3, 0}} { // one after the other
+	for _, bounds := range [][]int{{0}, {3}, {10, 3, 0}} { // limits that are applied one after the other
 		sessions, turns := &storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}
 		r := NewRecords(sessions, turns, bounds[0])
 		at := time.Now()
-		for i := range 10 { // each outlives those after it
+		for i := range 10 { // all sessions are open at the same time
 			r.addSession(SessionRecord{ID: fmt.Sprint(i), Opened: at.Add(time.Duration(i))})
 			r.addTurn(TurnRecord{At: at.Add(time.Duration(i)), Heard: fmt.Sprint(i)})
 		}
@@ -164,8 +163,8 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 }
 
-// TestRecordsAndClockSetBack: what came last is newest, and the last to
-// be given up, whatever the clock said.
+// TestRecordsAndClockSetBack checks that the record that was added last counts as the newest, even if the clock was set
+// back.
 func TestRecordsAndClockSetBack(t *testing.T) {
 	sessions, turns := &storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}
 	at := time.Date(2031, 7, 27, 12, 0, 0, 0, time.UTC)
@@ -188,8 +187,8 @@ func TestRecordsAndClockSetBack(t *testing.T) {
 	}
 }
 
-// TestATurnOfManyWordsIsKept: of an answer that has no end there is a record that
-// the store takes.
+// TestATurnOfManyWordsIsKept checks that the record of a turn with a very long answer is cut to a size that the store
+// accepts.
 func TestATurnOfManyWordsIsKept(t *testing.T) {
 	turns := &storetest.Table[TurnRecord]{}
 	r := NewRecords(&storetest.Table[SessionRecord]{}, turns, 10)

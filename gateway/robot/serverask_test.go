@@ -19,13 +19,13 @@ import (
 	"perch/voice"
 )
 
-// inquired is a question that the appliance has a robot ask.
+// inquired is a question that the appliance makes a robot ask (Server.Ask).
 type inquired struct {
 	withdraw context.CancelFunc
 	done     chan dialogue.Ending
 }
 
-// inquires has the appliance ask "May we?", or what else the change says.
+// inquires calls Server.Ask in a goroutine with the question "May we?", which the changes may modify.
 func (k *talk) inquires(change ...func(*agent.Question)) *inquired {
 	ctx, cancel := context.WithCancel(k.t.Context())
 	q := agent.Question{ID: "h", Text: "May we?", Asked: time.Now(), Until: time.Now().Add(20 * time.Second)}
@@ -42,7 +42,7 @@ func (k *talk) inquires(change ...func(*agent.Question)) *inquired {
 	return i
 }
 
-// ended is how a question has ended, if it has.
+// ended returns how a question has ended, or false if it has not ended.
 func (i *inquired) ended() (e dialogue.Ending, yes bool) {
 	synctest.Wait()
 	select {
@@ -54,7 +54,7 @@ func (i *inquired) ended() (e dialogue.Ending, yes bool) {
 	}
 }
 
-// wantEnd holds how a question has ended.
+// wantEnd checks how a question has ended.
 func (k *talk) wantEnd(i *inquired, want agent.Answer, err error) {
 	k.t.Helper()
 	e, yes := i.ended()
@@ -70,7 +70,7 @@ func (k *talk) waits(i *inquired) {
 	}
 }
 
-// inquiries are the questions published on the bus, and their ends.
+// inquiries returns the questions that were published, and their ends.
 func (k *talk) inquiries() (published []string) {
 	for _, e := range k.envelopes() {
 		switch e := e.Event.(type) {
@@ -90,7 +90,7 @@ func (k *talk) wantInquiries(want ...string) {
 	}
 }
 
-// TestServerAsk has each answer. The owner sees the question only while it waits for one.
+// TestServerAsk checks all outcomes of a question, and that the owner sees the question only while it waits for an answer.
 func TestServerAsk(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode      xiaozhi.Mode
@@ -180,18 +180,19 @@ func TestServerAsk(t *testing.T) {
 
 var errAny = errors.New("any")
 
-// answers has somebody answer, once the robot listens.
+// answers opens the robot's microphone and speaks.
 func (k *talk) answers() {
 	k.listen(xiaozhi.Auto)
 	k.speak()
 }
 
-// TestServerAskErrors: a question that cannot be asked is not stored for the next hello either.
+// TestServerAskErrors checks the errors of questions that cannot be asked, and that such a question is not stored for the
+// next hello.
 func TestServerAskErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTalk(t, answer())
 		synctest.Wait()
-		k.wantEnd(k.inquires(), agent.Answer{}, dialogue.ErrOffline) // before hello
+		k.wantEnd(k.inquires(), agent.Answer{}, dialogue.ErrOffline) // before the hello
 		k.say(xiaozhi.Hello{})
 		k.listen(xiaozhi.Auto)
 		expired := agent.Answer{Outcome: agent.AnswerExpired}
@@ -230,8 +231,8 @@ func TestServerAskErrors(t *testing.T) {
 	})
 }
 
-// TestAQuestionIsWithdrawn by the end of its asker's context, whatever has become
-// of it. What waits is spoken then.
+// TestAQuestionIsWithdrawn checks that the end of the context of Ask withdraws the question at any stage, and that an
+// answer before that counts.
 func TestAQuestionIsWithdrawn(t *testing.T) {
 	for name, c := range map[string]struct {
 		until     func(*talk)
@@ -281,14 +282,14 @@ func TestAQuestionIsWithdrawn(t *testing.T) {
 	}
 }
 
-// waitsForWords is a question put, and a robot that listens for the answer.
+// waitsForWords waits until the question was asked, and opens the robot's microphone for the answer.
 func (k *talk) waitsForWords() {
 	k.listen(xiaozhi.Auto)
 	k.pass(1500 * time.Millisecond)
 	k.listen(xiaozhi.Auto)
 }
 
-// TestAnswerBeforeWithdrawal: an answer is not lost to a withdrawal on its way.
+// TestAnswerBeforeWithdrawal checks that an answer that comes before the withdrawal is handled is not lost.
 func TestAnswerBeforeWithdrawal(t *testing.T) {
 	server := NewServer(Options{Log: slog.New(slog.DiscardHandler)})
 	defer server.Close()
@@ -312,7 +313,8 @@ func TestAnswerBeforeWithdrawal(t *testing.T) {
 	}
 }
 
-// TestASecondQuestion has its own asker, and waits for the first.
+// TestASecondQuestion checks that a second question waits for the first one, and that an answer belongs to one question
+// only.
 func TestASecondQuestion(t *testing.T) {
 	second := func(q *agent.Question) { q.ID, q.Text = "second", "And they?" }
 	t.Run("lets somebody speak who has begun to", func(t *testing.T) {
@@ -337,7 +339,7 @@ func TestASecondQuestion(t *testing.T) {
 			time.Sleep(300 * time.Millisecond)
 			first.withdraw()
 			i := k.inquires()
-			time.Sleep(200 * time.Millisecond) // the robot still plays what it was sent of the first
+			time.Sleep(200 * time.Millisecond) // the robot still plays the rest of the first question
 			k.touch()
 			k.waits(i)
 			time.Sleep(time.Second)
@@ -347,9 +349,8 @@ func TestASecondQuestion(t *testing.T) {
 	})
 }
 
-// TestAMicrophoneThatOpensForAQuestion: the face that is asked opens a talk as
-// the question begins, which goes on; what is said when it has been put is the
-// answer, though that is soon.
+// TestAMicrophoneThatOpensForAQuestion checks that a microphone that opens just after a question has begun, because of a
+// detected face, does not interrupt the question, and that words right after the question answer it.
 func TestAMicrophoneThatOpensForAQuestion(t *testing.T) {
 	for _, mode := range []xiaozhi.Mode{xiaozhi.Auto, xiaozhi.Realtime} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -359,7 +360,7 @@ func TestAMicrophoneThatOpensForAQuestion(t *testing.T) {
 				i := k.inquires()
 				time.Sleep(300 * time.Millisecond)
 				k.listen(mode)
-				time.Sleep(900 * time.Millisecond) // it was put 1.2 s after it began
+				time.Sleep(900 * time.Millisecond) // the question ends 1.2 s after its beginning
 				k.wantStory("hello, tts start, sentence May we?, 10 packets, tts start, sentence May we?, 2 packets, tts stop")
 				if mode == xiaozhi.Auto {
 					k.listen(mode)
@@ -371,7 +372,7 @@ func TestAMicrophoneThatOpensForAQuestion(t *testing.T) {
 	}
 }
 
-// TestAskWithoutSynthesizer: it is an error, and the next question is asked.
+// TestAskWithoutSynthesizer checks that Ask returns an error if the synthesizer fails, and that the next question is asked.
 func TestAskWithoutSynthesizer(t *testing.T) {
 	talking(t, answer(), func(k *talk) {
 		k.listen(xiaozhi.Auto)
@@ -390,8 +391,7 @@ func TestAskWithoutSynthesizer(t *testing.T) {
 	})
 }
 
-// TestAQuestionKeepsTheChannel open while it waits for an answer, and for a talk
-// after it.
+// TestAQuestionKeepsTheChannel checks that the channel stays open while a question waits, and for the idle time afterwards.
 func TestAQuestionKeepsTheChannel(t *testing.T) {
 	talking(t, answer(), func(k *talk) {
 		k.listen(xiaozhi.Auto)

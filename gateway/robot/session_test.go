@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var happy = agent.Emotion{Name: "happy", Emoji: "😊"}
 
-// answer is a turn as the reflex brain gives it.
+// answer returns a mind that answers like the reflex brain: a happy face, and then the sentences.
 func answer(sentences ...string) *scriptedMind {
 	replies := []agent.Reply{agent.Felt{Emotion: happy}}
 	for _, s := range sentences {
@@ -34,8 +34,8 @@ func answer(sentences ...string) *scriptedMind {
 	return mindSaying(append(replies, agent.Done{End: agent.Continue})...)
 }
 
-// TestTurnRecord: what is stored and remembered of a turn. A pause ends its utterance in auto mode, and
-// in manual mode the button.
+// TestTurnRecord checks the record and the exchange of a turn. The utterance ends with a pause in auto mode, and with the
+// button in manual mode.
 func TestTurnRecord(t *testing.T) {
 	for mode, c := range map[xiaozhi.Mode]struct{ least, most time.Duration }{
 		xiaozhi.Auto: {1500 * time.Millisecond, 2500 * time.Millisecond}, xiaozhi.Manual: {4 * time.Second, 6 * time.Second},
@@ -60,7 +60,7 @@ func TestTurnRecord(t *testing.T) {
 	}
 }
 
-// TestTurnDetails: what the brain thought and did is stored with the turn, and still published.
+// TestTurnDetails checks that the brain's thoughts and tool calls are stored with the turn, and published too.
 func TestTurnDetails(t *testing.T) {
 	mind := &scriptedMind{answer: func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
 		running := event.ToolStatus{ID: "1", Name: "search", Status: event.ToolRunning, Detail: "trains"}
@@ -98,8 +98,7 @@ func understood(texts ...string) (all []voice.Transcript) {
 	return all
 }
 
-// TestPace: gaps, queue and lead of a long answer, on virtual time, as a
-// robot with a queue of 40 packets has it.
+// TestPace checks the times of the packets of a long answer, in virtual time, for a robot with a queue of 40 packets.
 func TestPace(t *testing.T) {
 	long := strings.Repeat("word ", 50) // 25 s
 	talking(t, answer(long, long), func(k *talk) {
@@ -136,8 +135,8 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// TestPaceFitsTheFirmware: a robot that has run dry is kept half of what its
-// firmware holds ahead at most, and little where nobody knows what it holds.
+// TestPaceFitsTheFirmware checks how many packets are sent ahead to a robot whose queue has run empty: a number that fits
+// the queue of its firmware, and a smaller one if the firmware is unknown.
 func TestPaceFitsTheFirmware(t *testing.T) {
 	const stackChan = "m5stack-stack-chan"
 	for _, c := range []struct {
@@ -153,14 +152,14 @@ func TestPaceFitsTheFirmware(t *testing.T) {
 		{"", "", 10},
 		{"", "latest", 10},
 		{"", "v2.1", 10},
-		{stackChan, "1.2.4", 11}, // xiaozhi's 2.2.4
-		{stackChan, "1.4.1", 10}, // which may be any
-		{stackChan, "2.4.2", 11}, // xiaozhi's own
+		{stackChan, "1.2.4", 11}, // based on xiaozhi 2.2.4
+		{stackChan, "1.4.1", 10}, // based on an unknown version of xiaozhi
+		{stackChan, "2.4.2", 11}, // xiaozhi's own build
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			k := newTalkOn(t, answer(strings.Repeat("word ", 10)), xiaozhi.Framing1, func(k *talk) {
 				k.robot.Board, k.robot.Firmware = c.board, c.firmware
-				k.synthesizer.delay = 1200 * time.Millisecond // before each second of sound
+				k.synthesizer.delay = 1200 * time.Millisecond // for each second of sound, so that the queue runs empty
 			})
 			k.say(xiaozhi.Hello{})
 			k.listen(xiaozhi.Auto)
@@ -182,8 +181,8 @@ func TestPaceFitsTheFirmware(t *testing.T) {
 	}
 }
 
-// TestGapAfterTTSStart: the robot empties its queue when it begins to speak,
-// which is no sooner than it was told to: a message may take its time to leave.
+// TestGapAfterTTSStart checks the gap between the message that makes the robot speak and the first packets, even if it takes
+// time to send the message. The robot empties its queue when it begins to speak.
 func TestGapAfterTTSStart(t *testing.T) {
 	for _, takes := range []time.Duration{0, 10 * time.Millisecond} {
 		t.Run(takes.String(), func(t *testing.T) {
@@ -194,7 +193,7 @@ func TestGapAfterTTSStart(t *testing.T) {
 				var started time.Time
 				for _, s := range k.channel.all() {
 					switch s.message.(type) {
-					case xiaozhi.TTSStart, xiaozhi.SentenceStart: // a build begins at one or the other
+					case xiaozhi.TTSStart, xiaozhi.SentenceStart: // firmware builds begin to speak at one or the other
 						started = s.at
 					}
 				}
@@ -210,7 +209,7 @@ func TestGapAfterTTSStart(t *testing.T) {
 	}
 }
 
-// TestAbortCancelsTheBrain that goes on to answer.
+// TestAbortCancelsTheBrain checks that an abort cancels a brain that is still answering.
 func TestAbortCancelsTheBrain(t *testing.T) {
 	cancelled := make(chan error, 1)
 	mind := &scriptedMind{answer: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) (err error) {
@@ -234,8 +233,7 @@ func TestAbortCancelsTheBrain(t *testing.T) {
 	})
 }
 
-// TestNoiseKeepsNoChannelOpen: the idle time runs on while nothing is
-// understood.
+// TestNoiseKeepsNoChannelOpen checks that utterances that are not understood do not extend the idle time.
 func TestNoiseKeepsNoChannelOpen(t *testing.T) {
 	talking(t, answer(), func(k *talk) {
 		k.recognizer.always = voice.Transcript{Refused: true}
@@ -327,8 +325,7 @@ func TestFailuresAreSpokenAndTheNextTurnIsClean(t *testing.T) {
 	}
 }
 
-// TestAFailureBeforeThePhrasesAreMade is spoken all the same: the synthesizer makes
-// the phrase then.
+// TestAFailureBeforeThePhrasesAreMade checks that a phrase that is not synthesized yet is synthesized when it is needed.
 func TestAFailureBeforeThePhrasesAreMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTalkOn(t, answer("Yes."), xiaozhi.Framing1, func(k *talk) {
@@ -343,7 +340,7 @@ func TestAFailureBeforeThePhrasesAreMade(t *testing.T) {
 	})
 }
 
-// TestASecondSocketReplacesTheFirst without the robot going offline.
+// TestASecondSocketReplacesTheFirst checks that a second channel replaces the first without an event.RobotOffline.
 func TestASecondSocketReplacesTheFirst(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.happened()
@@ -368,7 +365,7 @@ func TestASecondSocketReplacesTheFirst(t *testing.T) {
 	})
 }
 
-// TestARobotThatDoesNotRead is let go when its bounded lane is full.
+// TestARobotThatDoesNotRead checks that a robot is disconnected when too many messages wait to be sent to it.
 func TestARobotThatDoesNotRead(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		k.channel.stuck.Store(true)
@@ -382,26 +379,26 @@ func TestARobotThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// TestStages: each stage is what came between it and the one before that there
-// was; tools that run at a time are counted once.
+// TestStages checks the durations of stages, of which some may be missing, and that the time of tools that run at the same
+// time is counted once.
 func TestStages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s stages
-		s.endStage(event.StageRecognize) // of nothing yet
+		s.endStage(event.StageRecognize) // ignored before start
 		s.start(time.Now().Add(-600 * time.Millisecond))
 		s.endStage(event.StageEndpoint)
 		time.Sleep(300 * time.Millisecond)
 		s.endStage(event.StageRecognize)
 		time.Sleep(100 * time.Millisecond)
 		s.endStage(event.StageFirstToken)
-		s.setToolStatus(event.ToolDone) // of a tool that was never announced
+		s.setToolStatus(event.ToolDone) // ignored, because no tool is running
 		s.setToolStatus(event.ToolRunning)
 		time.Sleep(time.Second)
 		s.setToolStatus(event.ToolRunning)
 		time.Sleep(time.Second)
 		s.setToolStatus(event.ToolDone)
 		s.setToolStatus(event.ToolFailed)
-		s.endStage(event.StageFirstAudio) // of a phrase, which no brain has said
+		s.endStage(event.StageFirstAudio) // without event.StageFirstSentence, as for a phrase
 		s.endStage(event.StageFirstAudio)
 		time.Sleep(20 * time.Millisecond)
 		s.endStage(event.StageFirstPacket)

@@ -60,12 +60,12 @@ func TestPlayErrors(t *testing.T) {
 		k.someWords()
 		wants(k.play("purr")) // somebody speaks
 		k.quiet(720 * time.Millisecond)
-		wants(k.play("purr")) // his words are recognized
+		wants(k.play("purr")) // the words are being recognized
 		time.Sleep(time.Second)
-		wants(k.play("purr")) // he is answered
+		wants(k.play("purr")) // the robot answers
 		time.Sleep(3 * time.Second)
 		k.listen(xiaozhi.Auto)
-		for _, want := range []error{nil, dialogue.ErrSpeaking} { // nor does it play two
+		for _, want := range []error{nil, dialogue.ErrSpeaking} { // a second sound is refused too
 			if err := k.play("song"); !errors.Is(err, want) {
 				t.Errorf("%v, want %v", err, want)
 			}

@@ -26,10 +26,10 @@ import (
 	"perch/voice"
 )
 
-// strangers are talks with robots that nobody has adopted.
+// strangers makes all robots strangers.
 func strangers(o *Options) { o.Robots.(*registry).stranger.Store(true) }
 
-// strangersMind keeps of each turn whether it is a stranger's.
+// strangersMind returns a mind that records for each turn whether it is a stranger's.
 func strangersMind(turns *[]bool) *scriptedMind {
 	return &scriptedMind{answer: func(_ context.Context, t agent.Turn, out func(agent.Reply) error) error {
 		*turns = append(*turns, t.Untrusted)
@@ -37,21 +37,21 @@ func strangersMind(turns *[]bool) *scriptedMind {
 	}}
 }
 
-// listTool has the robot list one tool, as an answer to the latest request.
+// listTool responds as the robot to the request with an ID, with a list of one tool.
 func (k *talk) listTool(id int) {
 	k.say(xiaozhi.FromMCP{Payload: []byte(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"tools":[{"name":"self.get_device_status"}]}}`, id))})
 	synctest.Wait()
 }
 
-// kept is what the appliance has been given to keep.
+// kept describes the data that was stored.
 func (k *talk) kept() string {
 	synctest.Wait()
 	return fmt.Sprintf("%d tools, echo %v, %d sessions, %d turns, %d waiting", len(k.robots.kept), k.robots.echo, len(k.sessions.Kept),
 		len(k.turns.Kept), len(k.waiting.Kept))
 }
 
-// TestAStrangerLeavesNothing: it has its talk, as a stranger, and nothing of it is
-// kept; nor is what it was to speak later.
+// TestAStrangerLeavesNothing checks that a stranger can talk, that nothing about it is stored, and that no sentence is
+// stored for it.
 func TestAStrangerLeavesNothing(t *testing.T) {
 	const nothing = "0 tools, echo [], 0 sessions, 0 turns, 0 waiting"
 	var turns []bool
@@ -66,7 +66,7 @@ func TestAStrangerLeavesNothing(t *testing.T) {
 		if !slices.Equal(turns, []bool{true}) || len(k.mind.remembered) != 1 {
 			t.Errorf("turns as a stranger: %v, of which %d are remembered in its own talk", turns, len(k.mind.remembered))
 		}
-		for range 3 { // two are still to be said as it leaves
+		for range 3 { // two are not spoken yet when the channel closes
 			if queued, err := k.server.Speak(k.t.Context(), robotID, "A long sentence for everybody to hear."); queued || err != nil {
 				t.Errorf("to an open channel: %v, %v", queued, err)
 			}
@@ -81,8 +81,8 @@ func TestAStrangerLeavesNothing(t *testing.T) {
 	}, strangers)
 }
 
-// TestAdoptedInTheMiddle: a robot counts from its next turn, and then what its
-// session has learnt before is kept as well.
+// TestAdoptedInTheMiddle checks that a robot that is adopted during a session counts as adopted from its next turn on, and
+// that the earlier data of the session is then stored too.
 func TestAdoptedInTheMiddle(t *testing.T) {
 	var turns []bool
 	talking(t, strangersMind(&turns), func(k *talk) {
@@ -103,7 +103,7 @@ func TestAdoptedInTheMiddle(t *testing.T) {
 		if got, want := k.kept(), "1 tools, echo [true], 1 sessions, 2 turns, 0 waiting"; got != want {
 			t.Errorf("kept are %s, want %s", got, want)
 		}
-		k.robots.stranger.Store(true) // forgotten
+		k.robots.stranger.Store(true) // the robot is forgotten
 		speak()
 		if got := k.kept(); !turns[3] || !strings.Contains(got, "2 turns") {
 			t.Errorf("after it was forgotten: a stranger is %v, kept are %s", turns[3], got)
@@ -111,8 +111,8 @@ func TestAdoptedInTheMiddle(t *testing.T) {
 	}, strangers)
 }
 
-// TestWhatWaitsIsNotForStrangers: who has taken a forgotten robot's MAC is not
-// given what that one was to speak.
+// TestWhatWaitsIsNotForStrangers checks that a stranger that uses the MAC address of a forgotten robot does not get the
+// sentences stored for that robot.
 func TestWhatWaitsIsNotForStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newTalkOn(t, answer(), xiaozhi.Framing1, func(k *talk) {
@@ -128,14 +128,14 @@ func TestWhatWaitsIsNotForStrangers(t *testing.T) {
 	})
 }
 
-// TestToolsAreBoundedInBytes: what goes over 64 KB is left out and logged once.
-// Smaller ones after it are taken.
+// TestToolsAreBoundedInBytes checks that tools beyond 64 KB are left out, which is logged once, and that smaller tools after
+// them are accepted.
 func TestToolsAreBoundedInBytes(t *testing.T) {
 	var log bytes.Buffer
 	talking(t, answer(), func(k *talk) {
 		k.say(xiaozhi.Hello{Version: 1, Transport: "websocket", Features: xiaozhi.Features{MCP: true}})
 		id := 2
-		for range 2 { // it lists them again
+		for range 2 { // the robot lists its tools twice
 			for n := range 20 {
 				var tools []device.Tool
 				for i := range 10 {
@@ -158,7 +158,7 @@ func TestToolsAreBoundedInBytes(t *testing.T) {
 				k.send(uplink{raw: fmt.Appendf(nil, `{"type":"mcp","payload":%s}`, body)})
 				id++
 			}
-			id++ // the next hello's initialize comes before its list
+			id++ // the request initialize of the next hello
 			k.say(xiaozhi.Hello{Version: 1, Transport: "websocket", Features: xiaozhi.Features{MCP: true}})
 		}
 		kept := must.Value(json.Marshal(k.robots.kept))(t)
@@ -172,13 +172,13 @@ func TestToolsAreBoundedInBytes(t *testing.T) {
 	}, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 }
 
-// gauge counts what is under way at a time.
+// gauge counts concurrent calls: the present number, the maximum and the total.
 type gauge struct {
 	mu              sync.Mutex
 	now, most, ever int
 }
 
-// enter counts one more, until leave.
+// enter counts a call until leave is called.
 func (g *gauge) enter() (leave func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -192,7 +192,7 @@ func (g *gauge) enter() (leave func()) {
 	}
 }
 
-// limitedRecognizer is slow for strangers: it returns when the test lets it.
+// limitedRecognizer is a recognizer that waits for strangers until let is closed.
 type limitedRecognizer struct {
 	let             chan struct{}
 	strangers, ours gauge
@@ -213,8 +213,8 @@ func (c *limitedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, o
 	return voice.Transcript{Text: "let me in"}, ctx.Err()
 }
 
-// connectStrangers has so many strangers connect, who say hello and then something.
-// leave has them go, and waits until they have.
+// connectStrangers connects strangers, each of which sends a hello and another message. leave closes their channels and
+// waits for the ends of their sessions.
 func (k *talk) connectStrangers(many int, then xiaozhi.FromRobot) (lines []*fakeChannel, leave func()) {
 	var ended []chan struct{}
 	for i := range many {
@@ -231,9 +231,8 @@ func (k *talk) connectStrangers(many int, then xiaozhi.FromRobot) (lines []*fake
 	}
 }
 
-// TestStrangersDoNotKeepTheOwnerWaiting: 190 robots that nobody has adopted are
-// spoken to at once. A few are listened to, all others hear a phrase at the end of
-// their sentence that it went wrong, and the owner is answered as ever.
+// TestStrangersDoNotKeepTheOwnerWaiting checks that the owner's robot is answered at once while people talk to 190
+// strangers. Only a few strangers' utterances are recognized; the other strangers speak a phrase.
 func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 	const many = 190
 	recognizer := &limitedRecognizer{}
@@ -261,7 +260,7 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 			t.Errorf("%d of the owner and %d strangers are listened to, at most %d; %d were refused", recognizer.ours.ever, theirs.now,
 				theirs.most, refused)
 		}
-		close(recognizer.let) // and their slots are free
+		close(recognizer.let) // releases the slots
 		k.pass(5 * time.Second)
 		if recognizer.strangers.now != 0 || len(k.server.strangers.utterances) != 0 {
 			t.Errorf("%d are still listened to", recognizer.strangers.now)
@@ -269,7 +268,7 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 		leave()
 	}, strangers, func(o *Options) {
 		o.Robots.(*registry).adopted = robotID
-		recognizer.let = make(chan struct{}) // of this bubble
+		recognizer.let = make(chan struct{}) // must be made in this bubble
 		o.Recognizer = recognizer
 		o.Phrases = func(_, name string) string {
 			if name == phraseFailed {
@@ -280,7 +279,7 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 	})
 }
 
-// slow is a mind that gives no answer until it is let.
+// slow is a mind that waits until let is closed before it answers.
 type slow struct {
 	mind
 	let   chan struct{}
@@ -296,8 +295,8 @@ func (s *slow) Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	return s.mind.Answer(ctx, t, out)
 }
 
-// TestStrangersThinkInMeasure: robots that nobody has adopted are typed to, all at
-// once. The mind answers a few at a time, and the owner's robot besides.
+// TestStrangersThinkInMeasure checks that only a few strangers' turns are answered at a time, and the owner's turn in
+// addition.
 func TestStrangersThinkInMeasure(t *testing.T) {
 	const many = 50
 	late := answer("It is late.")
@@ -317,12 +316,12 @@ func TestStrangersThinkInMeasure(t *testing.T) {
 		leave()
 	}, strangers, func(o *Options) {
 		o.Robots.(*registry).adopted = robotID
-		agents.let = make(chan struct{}) // of this bubble
+		agents.let = make(chan struct{}) // must be made in this bubble
 		o.Mind = agents
 	})
 }
 
-// TestStrangersFillNoLog: whatever they repeat, and by how many names.
+// TestStrangersFillNoLog checks that strangers cannot fill the log, whatever they repeat and however many IDs they use.
 func TestStrangersFillNoLog(t *testing.T) {
 	for name, annoy := range map[string]func(k *talk){
 		"one hello after the other": func(k *talk) {
@@ -355,7 +354,8 @@ func TestStrangersFillNoLog(t *testing.T) {
 	}
 }
 
-// TestStrangersChannelsAreBounded, and the owner's robots have theirs.
+// TestStrangersChannelsAreBounded checks that the number of strangers' channels is bounded, and that adopted robots are not
+// affected.
 func TestStrangersChannelsAreBounded(t *testing.T) {
 	robots := &registry{adopted: robotID}
 	robots.stranger.Store(true)
@@ -374,7 +374,7 @@ func TestStrangersChannelsAreBounded(t *testing.T) {
 	if got := ask("020000000002"); got != http.StatusServiceUnavailable {
 		t.Errorf("one more stranger: %d", got)
 	}
-	if got := ask(robotID); got != http.StatusUpgradeRequired { // it is no upgrade, which comes later
+	if got := ask(robotID); got != http.StatusUpgradeRequired { // admitted; the request is then refused because it is no upgrade
 		t.Errorf("the owner's robot: %d", got)
 	}
 	leave[0]()
@@ -383,7 +383,7 @@ func TestStrangersChannelsAreBounded(t *testing.T) {
 	}
 }
 
-// TestStrangersPicturesAreNotKept, though looked at.
+// TestStrangersPicturesAreNotKept checks that a stranger's picture is described but not stored.
 func TestStrangersPicturesAreNotKept(t *testing.T) {
 	robots := &registry{adopted: robotID}
 	robots.stranger.Store(true)

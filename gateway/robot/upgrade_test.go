@@ -11,9 +11,8 @@ import (
 	"perch/gateway/httpserver/httpservertest"
 )
 
-// TestOldFirmwareIsUpgradedLater: up to 2.4.2 the firmware loses a 101 that comes before it
-// looks for it, so that its answer leaves 20 ms after the request has come. Newer firmware
-// does not wait, and nobody waits for another's.
+// TestOldFirmwareIsUpgradedLater checks that the response to an upgrade request is delayed by 20 ms for firmware up to 2.4.2,
+// which misses an earlier response, but not for newer firmware, and that concurrent requests do not delay each other.
 func TestOldFirmwareIsUpgradedLater(t *testing.T) {
 	for version, want := range map[string]time.Duration{
 		"": 20 * time.Millisecond, "1.2.4": 20 * time.Millisecond, "2.2.4": 20 * time.Millisecond, "2.4.2": 20 * time.Millisecond,
@@ -24,7 +23,7 @@ func TestOldFirmwareIsUpgradedLater(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := newTalkOn(t, answer("Yes."), 1, func(k *talk) { k.robots.admitted.Firmware = version })
 				defer k.close()
-				synctest.Wait() // the talk itself is served, before the server stops
+				synctest.Wait() // so that the session has begun before the server stops
 				took := make(chan time.Duration, 3)
 				for n := range cap(took) { // at the same time
 					robot := httpservertest.Serve(t, routesOf(t, k.server))

@@ -28,7 +28,7 @@ import (
 	"perch/must"
 )
 
-// seeing is a mind that can look at pictures.
+// seeing is a mind that records the pictures that it is asked about.
 type seeing struct {
 	*scriptedMind
 	looked []agent.Look
@@ -42,7 +42,7 @@ func (s *seeing) DescribeImage(_ context.Context, l agent.Look) (string, error) 
 
 const jpeg = "\xff\xd8\xff\xe0\x00\x10JFIF\x00"
 
-// form is an upload: pairs of part and content.
+// form returns the body of an upload and its content type. parts holds the names and contents of the parts, alternately.
 func form(t *testing.T, parts ...string) (body io.Reader, contentType string) {
 	t.Helper()
 	var b bytes.Buffer
@@ -130,13 +130,13 @@ func TestVision(t *testing.T) {
 	if status, _ := post(token, "", "file", jpeg); status != 401 {
 		t.Errorf("after the channel has closed: %d", status)
 	}
-	// A robot whose address for us is unknown has nowhere to send to.
+	// If the address at which a robot reaches the appliance is unknown, there is no URL for its uploads.
 	if url, token := s.vision.Issue(device.Robot{ID: robotID}, "s", time.Now()); url != "" || token != "" {
 		t.Errorf("%q %q", url, token)
 	}
 }
 
-// watching is a server for pictures alone.
+// watching returns a server whose mind is a seeing, and its routes.
 func watching(t *testing.T, robots robots) (*Server, http.Handler) {
 	t.Helper()
 	bus := event.NewBus()
@@ -148,7 +148,7 @@ func watching(t *testing.T, robots robots) (*Server, http.Handler) {
 	return s, routesOf(t, s)
 }
 
-// routesOf are a server's routes.
+// routesOf returns a handler with the routes of a server.
 func routesOf(t *testing.T, s *Server) http.Handler {
 	t.Helper()
 	engine := must.Value(httpserver.NewEngine(s.options.Log))(t)
@@ -156,7 +156,7 @@ func routesOf(t *testing.T, s *Server) http.Handler {
 	return engine
 }
 
-// uploading is a request with a picture, and how its body ends.
+// uploading returns the text of an upload request up to the end of the picture, and the rest of the request.
 func uploading(token string, length int) (head, foot string) {
 	head = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"camera.jpg\"\r\n\r\n" + jpeg
 	foot = "\r\n--b--\r\n"
@@ -165,8 +165,8 @@ func uploading(token string, length int) (head, foot string) {
 		vision.Path, token, len(head)+length+len(foot), head), foot
 }
 
-// TestSlowUploads: 250 robots send 4 MB each and never the end of it. Four
-// slots are taken, all others get that error, and memory grows by those four alone.
+// TestSlowUploads checks 250 robots that send almost 4 MB each and never finish. Four uploads occupy the slots, all others
+// are refused, and the memory grows only by those four.
 func TestSlowUploads(t *testing.T) {
 	const clients, most = 250, 64 << 20
 	s, engine := watching(t, &registry{})
@@ -186,10 +186,10 @@ func TestSlowUploads(t *testing.T) {
 		go func() {
 			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil {
-				answers <- 0 // a reset has overtaken it
+				answers <- 0 // the connection was reset before the response was read
 				return
 			}
-			_ = answer.Body.Close() // of an error
+			_ = answer.Body.Close() // the body of an error response
 			answers <- answer.StatusCode
 		}()
 		go func() {
@@ -227,7 +227,7 @@ collecting:
 	}
 }
 
-// TestASlowPictureIsGivenUp, and its slot is free again.
+// TestASlowPictureIsGivenUp checks that an upload that takes too long is ended, and that its slot is free again.
 func TestASlowPictureIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, engine := watching(t, &registry{})
