@@ -25,8 +25,8 @@ type call struct {
 // maxCalls bounds the running calls of a session.
 const maxCalls = 32
 
-// withCall returns the session with the running call c, which replaces a call with the same ID. If
-// there are more than maxCalls calls then, withCall removes the oldest. It ignores a call without a name.
+// withCall returns the session with the running call c added. c replaces a call with the same ID. If the
+// session would have more than maxCalls calls, withCall removes the oldest. It ignores a call without a name.
 func (s session) withCall(c call) session {
 	if c.name == "" {
 		return s

@@ -14,7 +14,7 @@ type robotQuestions interface {
 }
 
 // Questions combines the questions of coding agents and of the robots' conversations that wait for an answer. If
-// a robot asks the question of a coding agent, both have it.
+// a robot asks the question of a coding agent, both api and robots list the question.
 type Questions struct {
 	api    *API
 	robots robotQuestions

@@ -112,8 +112,8 @@ func (t table) fold(now time.Time, r report) table {
 }
 
 // updateCalls returns the session with its running calls after a report. A bare report is one with the state
-// working but no event. The call of such a report ends at the next report, unless that one is bare too and
-// names the same tool.
+// working but no event. The call of such a report ends at the next report, unless the next report is bare too
+// and names the same tool.
 func (s session) updateCalls(r report) session {
 	bare := r.event == "" && r.state == working
 	for _, c := range s.calls {

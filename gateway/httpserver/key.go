@@ -61,8 +61,8 @@ func (k *Key) Set(text string) {
 	}
 }
 
-// Binds is a gin handler to put before the guard that checks the key. It makes the request, and the
-// connection that a Serving counts for it, end when the secret is changed.
+// Binds is a gin handler to put before the guard that checks the key. When the secret is changed, Binds ends
+// the request, and the connection that a Serving counts for the request.
 func (k *Key) Binds(c *gin.Context) {
 	current := k.secret.Load().current
 	ctx, cancel := context.WithCancel(context.WithValue(c.Request.Context(), boundTo{}, current))

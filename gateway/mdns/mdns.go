@@ -98,8 +98,8 @@ func New(o Options) *Announcer {
 // Status returns what is announced now. It is safe for concurrent use.
 func (a *Announcer) Status() Status { return *a.status.Load() }
 
-// set stores the status. by is the program that responds to queries for the host name, or empty; reason is then why
-// nothing is announced.
+// set stores the status. by is the program that responds to queries for the host name. If by is empty, nothing is
+// announced, and reason says why.
 func (a *Announcer) set(by string, reason error) {
 	s := Status{Host: hostName(a.opts.Name, a.suffix), Wanted: hostName(a.opts.Name, 1), By: by, Reason: reason}
 	if s.Renamed() {

@@ -115,7 +115,7 @@ func (l *loop) sendWelcome(e dialogue.Welcome) {
 }
 
 // initializeMCP sends the robot's MCP server the appliance's name and the address to upload pictures to, and
-// asks for the list of tools if list is set. The firmware forgets both when its channel closes.
+// asks for the list of tools if list is set. The firmware forgets name and address when its channel closes.
 func (l *loop) initializeMCP(list bool) {
 	url, token := l.shared.vision.Issue(l.robot, l.id, time.Now())
 	if err := l.toolbox.Introduce(l.Version, url, token); err != nil {

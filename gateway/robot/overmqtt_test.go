@@ -134,7 +134,7 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) channel {
 const audibleWithin = 2 * time.Second
 
 // TestSpeechWaitsForTheFirstDatagram checks that speech waits for the robot's first datagram, which shows the address for
-// sound, and that the speech goes on after audibleWithin without one.
+// sound. If no datagram comes within audibleWithin, "tts start" is sent all the same, but no sound.
 func TestSpeechWaitsForTheFirstDatagram(t *testing.T) {
 	for name, after := range map[string]time.Duration{"after a second": time.Second, "never": time.Minute} {
 		t.Run(name, func(t *testing.T) {

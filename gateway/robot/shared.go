@@ -68,7 +68,7 @@ func (s *shared) store(id device.ID, added ...Command) error {
 }
 
 // callTool runs one of a robot's tools. If the tool reports the robot's status, callTool also stores and
-// publishes the status, whoever has called the tool, because robots report their battery in no other way.
+// publishes the status, no matter why the tool was called, because robots report their battery in no other way.
 func (s *shared) callTool(ctx context.Context, c *tools.Client, id device.ID, session, tool string, arguments map[string]any) (device.Result, error) {
 	result, err := c.Call(ctx, tool, arguments)
 	if status, ok := tools.ParseStatus(tool, result.Text); ok && err == nil {

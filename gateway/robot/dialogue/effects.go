@@ -54,7 +54,7 @@ type (
 	// AnswerQuestion hands the turn the answer to its question.
 	AnswerQuestion struct{ agent.Answer }
 	// CancelTurn stops the turn and drops its speech. The session sends tts stop if the robot is
-	// speaking, or if Abort is set: then the robot has sent abort, or must be silenced.
+	// speaking, or if Abort is set. Abort is set if the robot has sent abort or must be silenced.
 	CancelTurn struct{ Abort bool }
 	// EndTurn publishes and records the end of a turn that was not cancelled. End is as for
 	// TurnFinished.

@@ -114,7 +114,7 @@ type questionState struct {
 	asked     *agent.Question
 	audible   bool      // the robot has begun to play the question, so people can answer
 	published bool      // event.Asked was published
-	until     time.Time // when the question expires; zero while the robot still plays a question of the agent, and after the question has expired
+	until     time.Time // when the question expires; zero while the robot plays the agent's question, and once it has expired
 }
 
 // isWaiting reports whether a question waits for an answer.

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Step applies an input to a state. It returns the next state, and the effects in the order that they
+// Step applies an input to a state. It returns the next state, and the effects in the order in which they
 // must be carried out.
 func Step(st State, now time.Time, in Input) (State, []Effect) {
 	if p, ok := in.(*Packet); ok {
