@@ -41,7 +41,7 @@ func question(words *language.Words, w permissionRequest) string {
 // errLate is the cancellation cause of a permission's context after the deadline of its question.
 var errLate = errors.New("no answer in time")
 
-// maxTries is the number of times that robots ask a question to which they get no clear answer.
+// maxTries is how many times robots ask a question that nobody answers clearly.
 const maxTries = 2
 
 // askAloud has a robot ask for a permission. While no robot can ask, it waits for the next robot to connect. It

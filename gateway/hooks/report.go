@@ -35,8 +35,8 @@ type stateReport struct {
 	LastMessage     string                    `json:"last_assistant_message"`
 }
 
-// stopState returns the event and the state that the event Stop of Claude Code means. event is "" if background
-// tasks still run, and state is "" if only a subagent has stopped.
+// stopState returns the event and the state that the event Stop of Claude Code means. If only a subagent has
+// stopped, state is "". If the agent has not failed and its background tasks still run, event is "".
 func (s stateReport) stopState() (event string, state codingState) {
 	running := slices.ContainsFunc(s.BackgroundTasks, func(task struct{ Status string }) bool {
 		return !slices.Contains([]string{"completed", "failed", "killed", "stopped", "cancelled", "done"}, task.Status)
@@ -49,7 +49,7 @@ func (s stateReport) stopState() (event string, state codingState) {
 	case running:
 		return "", working
 	}
-	if s.StopHookActive { // the previous Stop has shown attention
+	if s.StopHookActive { // an earlier Stop has already set the state attention
 		return stop, idle
 	}
 	return stop, attention
@@ -113,7 +113,8 @@ func parseReport(by string, body []byte) (report, error) {
 	return r, nil
 }
 
-// figureStates returns the states that only the figure of clawd-on-desk shows. Reports of these states are ignored.
+// figureStates returns the states that only the figure of clawd-on-desk shows. Valid reports of these states are
+// ignored.
 func figureStates() []string {
 	return []string{"yawning", "dozing", "collapsing", "waking", "mini-idle", "mini-alert", "mini-happy", "mini-enter", "mini-peek",
 		"mini-crabwalk", "mini-enter-sleep", "mini-sleep"}

@@ -9,8 +9,8 @@ import (
 	"perch/limit"
 )
 
-// Bounds of the table. After staleWork without a report, a session counts as idle. After
-// staleSession it is removed.
+// Bounds of the table. After staleWork without a report, a session counts as idle. After staleSession
+// it is removed, unless it has a waiting permission.
 const (
 	maxSessions  = 20
 	maxAgents    = 50 // subagents per session
@@ -70,7 +70,7 @@ func (t table) fold(now time.Time, r report) table {
 	}
 	before, until := s.passing, s.until
 	if r.event == stop && r.state == attention && s.stopped && before == "" {
-		r.state = idle // the previous Stop has shown attention
+		r.state = idle // an earlier Stop has already set the state attention
 	}
 	s.stopped = r.event == stop || s.stopped && (r.state == idle || r.state == notification)
 	s.passing, s.until = "", time.Time{}

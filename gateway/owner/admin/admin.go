@@ -25,7 +25,7 @@ import (
 )
 
 // registry stores the robots. A client of a robot is the firmware, or another program, that checks in with the
-// robot's MAC address; it may send a Client-Id that identifies it.
+// robot's MAC address. A client may identify itself by a Client-Id.
 type registry interface {
 	List() []device.Robot
 	Get(id device.ID) (device.Robot, error)
@@ -71,7 +71,7 @@ type talk interface {
 	// Picture returns the latest picture of a robot's camera, if there is one.
 	Picture(id device.ID) (device.Picture, bool)
 	// Record calls out with each line of the transcript of the robot's open session, or, without an open session, of the
-	// next session. It returns when the session or ctx ends, or when out returns an error.
+	// next session. It returns when the session or ctx ends, or when out returns an error or is too slow.
 	Record(ctx context.Context, id device.ID, out func(line string) error) error
 	// Lost returns how many robots were disconnected because they did not read what was sent to them.
 	Lost() int

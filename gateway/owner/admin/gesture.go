@@ -19,7 +19,8 @@ type gesture struct {
 // maxGesture is the maximum duration of a gesture, in milliseconds.
 const maxGesture = 10_000
 
-// makeGesture makes a robot perform a gesture. It returns an error if the robot is not adopted or not connected.
+// makeGesture makes a robot perform a gesture. It returns an error if the robot is not adopted or not connected,
+// or if the name or the duration is not valid.
 func (a *API) makeGesture(r device.Robot, g gesture) (any, error) {
 	if !r.Adopted() {
 		return nil, &httpserver.Fault{Word: "not_adopted", HTTP: http.StatusConflict,

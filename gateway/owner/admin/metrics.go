@@ -47,7 +47,7 @@ type toolCall struct{ session, id string }
 const (
 	maxParts = 64      // number of parts whose names are label values
 	maxEnded = 1000    // tool calls in Metrics.ended
-	other    = "other" // label value for any other end of a turn or part
+	other    = "other" // label value for all parts and ends of turns that have no label value of their own
 )
 
 // stageBuckets returns the bounds of the histogram buckets, in seconds. The low bounds tell fast local engines apart.
@@ -219,8 +219,8 @@ func (o Options) collectParts(out chan<- prometheus.Metric) {
 	}
 }
 
-// partsUp returns whether each part works, by its name. Parts that have the same name, such as two servers of one
-// kind, have a single entry, which is true if all of them work.
+// partsUp returns, by name, whether each of the first maxParts parts works. Parts that have the same name, such as
+// two servers of one kind, have a single entry, which is true if all of them work.
 func partsUp(parts []Part) map[string]bool {
 	works := map[string]bool{}
 	for _, p := range parts[:min(len(parts), maxParts)] {

@@ -30,9 +30,9 @@ func (a *API) timers(now time.Time) []Timer {
 
 // timerRequest is the body of a request to set a timer.
 type timerRequest struct {
-	Text    string      `json:"text"`    // what the robot says when it rings
+	Text    string      `json:"text"`    // what the robot says when the timer rings
 	Robot   string      `json:"robot"`   // name, ID or MAC address; "" means any robot
-	Seconds json.Number `json:"seconds"` // until it rings, at most a day
+	Seconds json.Number `json:"seconds"` // until the timer rings, at most a day
 	At      string      `json:"at"`      // instead of seconds: a time of day such as 18:30, in the configured time zone
 }
 

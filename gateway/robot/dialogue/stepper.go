@@ -154,8 +154,9 @@ func (s *stepper) endSound(end string) bool {
 	return s.turn.announcement.Sound != nil
 }
 
-// endAnnouncement publishes that the turn's announcement was spoken, or, if reason is not empty, why it
-// could not be spoken. A notification always counts as spoken.
+// endAnnouncement clears the turn's announcement. If the announcement is a sentence, endAnnouncement publishes
+// that the sentence was spoken, or, if reason is not empty, why it could not be spoken. A notification always
+// counts as spoken.
 func (s *stepper) endAnnouncement(reason string) {
 	if s.turn.announcement.Notice != "" {
 		s.emit(Publish{event.NotificationChanged{ID: s.turn.announcement.Notice, State: notice.Spoken}})
@@ -256,8 +257,8 @@ func (s *stepper) stopAsking() {
 	s.speakNext()
 }
 
-// speakNext begins the first waiting announcement whose time has come (speakableFrom), if no turn is
-// under way. It rejects expired commands at the front of the queue.
+// speakNext begins the first waiting announcement whose time has come (see speakableFrom), if no turn is
+// under way and the robot has left its connecting state. It rejects expired commands at the front of the queue.
 func (s *stepper) speakNext() {
 	if s.turn.active || !s.channel.settled {
 		return
@@ -348,7 +349,8 @@ func (s *stepper) endIfDone() {
 	switch {
 	case end == event.EndSleep:
 		s.close(end)
-	case s.channel.hangsUp && !slices.ContainsFunc(s.queue.waiting, Announcement.canYield): // otherwise these announcements might be postponed in each session
+	// Announcements that can yield keep the channel open: they might otherwise be postponed in each session.
+	case s.channel.hangsUp && !slices.ContainsFunc(s.queue.waiting, Announcement.canYield):
 		s.close(event.EndHangUp)
 	default:
 		s.restOrListen(spoke)
