@@ -247,9 +247,9 @@ func (s *Server) Play(ctx context.Context, id device.ID, name string) error {
 	return s.playPCM(ctx, id, name, pcm)
 }
 
-// SaySecret makes a robot say a text that only the people near it may learn: no event, record or transcript has its
-// words. text returns the text in a language. Like a sound, it is never queued; see Play for the errors. A robot that
-// does not speak aloud is treated as one whose channel is closed.
+// SaySecret makes a robot say a text that only the people near the robot may learn: no event, record or transcript
+// contains the words. text returns the text in a language. Like a sound, the text is never queued; see Play for the
+// errors. A robot that does not speak aloud is treated as one whose channel is closed.
 func (s *Server) SaySecret(ctx context.Context, id device.ID, text func(language string) string) error {
 	if _, err := s.sessions.of(id); err != nil {
 		return err // checked first, to save synthesizing the text

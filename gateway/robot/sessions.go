@@ -23,7 +23,7 @@ type sessions struct {
 	open  map[device.ID]*session
 	muted map[device.ID]bool
 	added chan struct{} // closed and replaced when a session begins
-	lost  atomic.Int64  // number of robots disconnected because they did not read what was sent to them
+	lost  atomic.Int64  // number of channels closed because of whyTooSlow or whySendingFailed
 }
 
 // newSessions returns an empty collection of sessions.
@@ -88,8 +88,8 @@ func (s *sessions) add(added *session) {
 	}
 }
 
-// remove removes a session that has ended, unless another one has replaced it. It counts the session in s.lost
-// if the robot did not read what was sent to it.
+// remove removes a session that has ended, unless another one has replaced it. why is the reason for the end. If it
+// is whyTooSlow or whySendingFailed, remove counts the session in s.lost.
 func (s *sessions) remove(ended *session, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +174,8 @@ func (s *sessions) greeted() (ids []device.ID) {
 	return ids
 }
 
-// Lost returns how many robots were disconnected because they did not read what was sent to them.
+// Lost returns how many channels were closed because messages could not be sent fast enough or at all, usually
+// because the robot did not read them.
 func (s *sessions) Lost() int { return int(s.lost.Load()) }
 
 // Status describes an open session.

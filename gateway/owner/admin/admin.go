@@ -73,7 +73,7 @@ type talk interface {
 	// Record calls out with each line of the transcript of the robot's open session, or, without an open session, of the
 	// next session. It returns when the session or ctx ends, or when out returns an error or is too slow.
 	Record(ctx context.Context, id device.ID, out func(line string) error) error
-	// Lost returns how many robots were disconnected because they did not read what was sent to them.
+	// Lost returns how many channels were closed because messages could not be sent fast enough or at all.
 	Lost() int
 }
 
@@ -172,7 +172,7 @@ type Status struct {
 	Robots  int       `json:"robots"`        // number of registered robots
 	Open    int       `json:"open"`          // number of robots with an open channel
 	Reached int       `json:"connected"`     // number of robots that can be reached by a channel or by MQTT
-	Lost    int       `json:"lost"`          // number of robots that were disconnected because they did not read what was sent to them
+	Lost    int       `json:"lost"`          // number of channels closed because messages could not be sent fast enough or at all
 	Notices int       `json:"notifications"` // number of notifications that have not been delivered
 	Parts   []Part    `json:"parts"`
 	Unheard []string  `json:"unheard,omitempty"` // see Options.Unheard
