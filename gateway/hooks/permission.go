@@ -118,8 +118,8 @@ func (w permissionRequest) by(given string) (by string, waits bool) {
 }
 
 // isYesOrNo reports whether the request can be answered with yes or no. It returns false for
-// choices, plans, other hook events and a request without a tool, and for a command if
-// remote.Redact would hide more of the command than secrets.
+// choices, plans, other hook events and a request without a tool, and for a command of which
+// remote.Redact would hide more than keys (see remote.Conceals).
 func (w permissionRequest) isYesOrNo() bool {
 	if w.HookEvent != "" && w.HookEvent != "PermissionRequest" {
 		return false

@@ -110,7 +110,7 @@ func bearerOf(r *http.Request) string {
 	return ""
 }
 
-// isSecret reports whether a token is the secret. If the secret is empty, no token is.
+// isSecret reports whether a token is the secret. It returns false if the secret is empty.
 func (k *Key) isSecret(token string) bool {
 	// Token and secret are hashed, so that the time of the comparison does not depend on their lengths
 	// either.
@@ -146,8 +146,8 @@ const (
 )
 
 // Local returns an error unless a request comes from a program on this machine and is sent to localhost or a
-// loopback address. It refuses web pages of other origins, and reverse proxies, because they make all clients
-// look local.
+// loopback address. It refuses web pages of other origins. It also refuses reverse proxies, because all
+// clients of a proxy look local.
 func Local(r *http.Request) error { return Origins{}.Local(r) }
 
 // Local is like the function Local, but also accepts web pages of the allowed origins.

@@ -53,8 +53,9 @@ type Options struct {
 	Log        *slog.Logger   // for messages to the owner
 }
 
-// Instance returns the instance name of all services, "<Name>-<ID>". It contains the configured name even if the host
-// name has a suffix such as -2, because Home Assistant identifies the appliance by the instance name.
+// Instance returns the instance name of all services except those of Offers: "<Name>-<ID>". It contains the configured
+// name even if the host name has a suffix such as -2, because Home Assistant identifies the appliance by the instance
+// name.
 func (o Options) Instance() string { return o.Name + "-" + o.ID }
 
 // hostName returns the n-th candidate for the host name without a trailing dot: perch.local, perch-2.local, and so on.

@@ -218,8 +218,8 @@ type finding struct {
 	by netip.Addr
 }
 
-// claim chooses the host name by setting Announcer.suffix. It returns the program that responds to queries for the name,
-// or an error if all candidates are taken.
+// claim chooses the host name by setting Announcer.suffix. It returns the program that responds to queries for the name.
+// It returns an error if all candidates are taken, or if probing fails.
 func (a *Announcer) claim(ctx context.Context, s *socket) (by string, err error) {
 	for ; a.suffix <= maxSuffix; a.suffix++ {
 		host := hostName(a.opts.Name, a.suffix)

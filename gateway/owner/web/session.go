@@ -35,8 +35,8 @@ const (
 	linkLifetime    = 10 * time.Minute // lifetime of a one-time link
 	maxLinks        = 16               // unused links; another link replaces the oldest
 
-	codeLifetime  = 5 * time.Minute  // lifetime of a link's code
-	maxTries      = 5                // wrong codes after which the six digits of all links become invalid
+	codeLifetime  = 5 * time.Minute  // lifetime of a link's six digits
+	maxTries      = 5                // wrong codes after which the six digits of a link become invalid
 	sayInterval   = time.Minute      // minimum interval between codes that robots say
 	retryInterval = 5 * time.Second  // minimum interval after a failed try, which may have synthesized speech
 	sayTimeout    = 30 * time.Second // for one try
@@ -138,7 +138,7 @@ func nameOfCookie(secure bool) string {
 	return cookieName
 }
 
-// sign returns the HMAC over a value and the epoch. The lock must be held.
+// sign returns the HMAC over a value and the epoch. s.mu must be held.
 func (s *Server) sign(value []byte) []byte {
 	mac := hmac.New(sha256.New, s.secret)
 	mac.Write(value)
@@ -225,7 +225,7 @@ func (s *Server) endAll() error {
 	epoch := rand.Text()
 	err := s.o.StoreEpoch(epoch)
 	if err == nil {
-		_ = s.o.StoreLoggedOut("") // they are ended in any case
+		_ = s.o.StoreLoggedOut("") // the new epoch ends these sessions in any case
 	}
 	s.mu.Lock()
 	s.epoch, s.loggedOut = epoch, map[sessionID]bool{}
@@ -320,8 +320,8 @@ func sixDigits() string {
 	return fmt.Sprintf("%06d", digits)
 }
 
-// redeem reports whether a code is valid, and makes it invalid. After maxTries wrong codes the six digits
-// of a link are invalid. The link stays valid, because its random code cannot be guessed.
+// redeem reports whether a code is valid, and makes it invalid. A wrong code counts for every link. After maxTries
+// wrong codes the six digits of a link are invalid. The link stays valid, because its random code cannot be guessed.
 func (s *Server) redeem(code string) (found bool) {
 	code = strings.ReplaceAll(code, " ", "") // people read and type the digits in groups
 	hash := sha256.Sum256([]byte(code))
