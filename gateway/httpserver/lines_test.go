@@ -130,7 +130,7 @@ func TestLinesDisconnectSlowClient(t *testing.T) {
 }
 
 // TestLinesEnd checks over TCP that a complete stream ends like an ordinary response and a failed one does not, and
-// that the connection is not used again. The next response would be cut off by the deadline of the last line.
+// that the connection is not used again, because the deadline of the last line would cut off the next response.
 func TestLinesEnd(t *testing.T) {
 	for name, end := range map[string]error{"whole": nil, "broken": errEnd} {
 		e, _ := newEngine(t)

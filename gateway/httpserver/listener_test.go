@@ -91,8 +91,8 @@ func many(n int, format string) (all []string) {
 	return all
 }
 
-// TestConnectionsAreBounded checks the limits of all connections and of one peer's, which may come from any address of
-// its network, and that a closed connection makes room for another.
+// TestConnectionsAreBounded checks the limit of all connections, and the limit of the connections of one peer, which may
+// use any address of its network. It also checks that a closed connection makes room for another.
 func TestConnectionsAreBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		format string

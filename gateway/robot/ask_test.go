@@ -118,7 +118,7 @@ func TestOwnersDenialIsNotLost(t *testing.T) {
 			k.recognizer.delay = 3 * time.Second
 			k.speak()
 			k.replies("q0", false, nil)
-			k.replies("q0", true, agent.ErrNoQuestion) // a second word of the owner's
+			k.replies("q0", true, agent.ErrNoQuestion) // a second answer of the owner
 		}, agent.AnswerDenied},
 		"time is over": {func(k *talk) {
 			k.quiet(9 * time.Second)
