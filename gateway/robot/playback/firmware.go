@@ -12,8 +12,8 @@ const (
 )
 
 // queueDepth returns the length of a robot's decode queue, in packets. The maker of the Stack-chan
-// numbers its firmware differently: its 1.2 is xiaozhi 2.2.4, and nobody knows which xiaozhi versions
-// its later versions are based on. For an unknown version, queueDepth returns shortQueue.
+// numbers its firmware differently: its 1.2 is xiaozhi 2.2.4, and which xiaozhi versions its later versions
+// are based on is unknown. For these, and for a version without numbers, queueDepth returns shortQueue.
 func queueDepth(board, firmware string) int {
 	major, minor, ok := ParseVersion(firmware)
 	switch {
@@ -29,8 +29,8 @@ func queueDepth(board, firmware string) int {
 	return shortQueue
 }
 
-// ParseVersion returns the first two numbers of a firmware version such as "2.4.2". ok is false if they are
-// not numbers; a missing second number counts as 0.
+// ParseVersion returns the first two numbers of a firmware version such as "2.4.2". ok is false if either is
+// not a number. A missing second number counts as 0.
 func ParseVersion(firmware string) (major, minor int, ok bool) {
 	first, rest, dotted := strings.Cut(firmware, ".")
 	second, _, _ := strings.Cut(rest, ".")

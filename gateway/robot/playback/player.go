@@ -1,8 +1,8 @@
-// Package playback sends a robot its messages and speech. A Player is the only sender on a channel. It
-// sends speech a little ahead of what the robot plays, and keeps track of the robot's state: speaking or
-// not, and with which face. The messages tts start and tts stop make the robot enter and leave its
-// speaking state. A turn adds sentences and sound to a Speech. The session's loop starts and cancels the
-// Speech, and reads the player's progress.
+// Package playback sends a robot its messages and speech. Each session of package robot has a Player, which
+// is the only sender on the session's channel. The player sends speech a little ahead of what the robot
+// plays, and records whether the robot speaks and which face it shows. The messages tts start and tts stop
+// make the robot enter and leave its speaking state. A turn adds sentences and sound to a Speech. The
+// session's loop starts and cancels the Speech, and reads the player's progress.
 package playback
 
 import (
@@ -15,8 +15,8 @@ import (
 	"perch/voice"
 )
 
-// Player sends everything for one session. Run sends, in its own goroutine. The session's loop
-// calls the other methods.
+// Player sends the messages and the speech of one session. Run does the sending, in a goroutine of its
+// caller. The session's loop calls the other methods; Send may be called by any goroutine.
 type Player struct {
 	sender
 	encoder  encoder
@@ -24,7 +24,8 @@ type Player struct {
 	reported chan struct{} // has one slot, filled when there is progress
 }
 
-// New returns the player of a robot's session. The tap records what is sent.
+// New returns the player of a robot's session. The tap records what is sent. All sessions share the
+// scheduler and the loudness. The error is that of the Opus encoder.
 func New(out transport.Transport, session string, r device.Robot, t tap, scheduler *Scheduler, loudness *voice.Loudness) (*Player, error) {
 	codec, err := voice.NewEncoder(voice.SpeakerRate)
 	if err != nil {
@@ -38,7 +39,7 @@ func New(out transport.Transport, session string, r device.Robot, t tap, schedul
 	}, nil
 }
 
-// StartSpeech starts the speech of a turn. It takes the place of any earlier speech.
+// StartSpeech returns the speech of a new turn, which takes the place of any earlier speech.
 func (p *Player) StartSpeech() *Speech {
 	q := &queue{added: make(chan struct{}, 1), reported: p.reported}
 	p.setSpeech(q)
@@ -48,8 +49,8 @@ func (p *Player) StartSpeech() *Speech {
 // Clear removes speech that the robot has played to its end.
 func (p *Player) Clear() { p.setSpeech(nil) }
 
-// Cancel drops the speech, if there is any. Run sends no more of its packets, except for a packet that it
-// may be sending just now.
+// Cancel drops the speech. Run sends no further packet of this speech, except one that it may be sending
+// during the call. Cancel returns the state of the speech, or the zero Leftover if there was no speech.
 func (p *Player) Cancel(now time.Time) (left Leftover) {
 	if q := p.current.Load(); q != nil {
 		left = q.cancel(now)
@@ -58,7 +59,8 @@ func (p *Player) Cancel(now time.Time) (left Leftover) {
 	return left
 }
 
-// SkipToPause drops the speech before the next pause, so that the pause begins at once.
+// SkipToPause drops the speech before the next pause, so that the pause begins at once. It does nothing if
+// no pause is queued.
 func (p *Player) SkipToPause() {
 	if q := p.current.Load(); q != nil {
 		q.skipToPause()
@@ -80,16 +82,17 @@ func (p *Player) Progress() Progress {
 // does not read.
 func (p *Player) Send(m xiaozhi.ToRobot) bool { return p.send(order{message: m}) }
 
-// RestartSpeech sends tts start again if speech has begun, for a robot that may have ignored the first
-// tts start. It returns false if too many messages wait, because the robot does not read.
+// RestartSpeech queues another tts start, for a robot that may have ignored the first one. Run does not send
+// it if no speech is under way by then. RestartSpeech returns false if too many messages wait, because the
+// robot does not read.
 func (p *Player) RestartSpeech() bool { return p.send(order{restart: p.current.Load()}) }
 
 // SetEcho sets the echo canceller, which receives all packets sent to the robot. nil means that the
-// appliance does not cancel echo.
+// appliance does not cancel the robot's echo.
 func (p *Player) SetEcho(e *voice.Echo) { p.echo.Store(e) }
 
 // Run sends until ctx ends or the channel fails. Messages that wait when ctx ends are still sent, such as
-// the last tts stop.
+// the last tts stop. Run returns nil after ctx has ended, or the error of the channel.
 func (p *Player) Run(ctx context.Context) error {
 	p.mouth = p.encoder.loudness.Mouth(string(p.robot))
 	defer p.mouth.Shut()

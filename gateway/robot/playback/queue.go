@@ -12,8 +12,7 @@ import (
 )
 
 // queue holds the speech of one turn between the turn, which adds items, and the player, which sends them.
-// Cancelling a queue drops its items and rejects later ones, which is all that is needed when a person
-// interrupts the robot.
+// Cancelling a queue drops its items and rejects later ones.
 type queue struct {
 	mu        sync.Mutex
 	items     []item
@@ -23,8 +22,8 @@ type queue struct {
 	begun     bool               // tts start was sent, and tts stop was not
 	sentence  sentenceProgress   // sentence being played
 	later     []sentenceProgress // sentences in items
-	space     chan struct{}      // closed when the queue gets shorter; nil unless a turn waits for that
-	added     chan struct{}      // has one slot, filled when an item is added
+	space     chan struct{}      // closed when the queue is less than half full or is cancelled; nil unless a turn waits for that
+	added     chan struct{}      // has one slot, filled when an item is added, and by skipToPause
 	report    Progress           // progress since the last call of progress
 	reported  chan<- struct{}    // has one slot, filled when report changes
 }
@@ -35,28 +34,27 @@ type item struct {
 	sentence *string
 	packet   []byte
 	levels   voice.Levels   // loudness of the packet's sound
-	gesture  *string        // name of a gesture, reported when the robot has played the items before it
+	gesture  *string        // name of a gesture, reported when the items before it were sent
 	pause    *time.Duration // a pause after a question; the value is how long the question waits for an answer
 	end      bool           // end of the speech
 }
 
-// Progress is the player's progress with a speech since the last report. Reports that nobody has read yet
-// are merged.
+// Progress is the player's progress with a speech since the previous call of Player.Progress.
 type Progress struct {
 	dialogue.Progress
-	First time.Time // when the turn's first packet was sent; zero if that was before the last report
+	First time.Time // when the first packet of the speech, or the first after a pause, was sent; zero if neither was
 }
 
 // sentenceProgress is the progress of a sentence, in packets.
 type sentenceProgress struct {
 	encoded, sent int       // numbers of packets
 	complete      bool      // all packets are encoded
-	until         time.Time // when the robot will have played the packets sent so far
+	until         time.Time // when the robot will have played the packets sent so far; zero if none was sent
 }
 
 // playedPart returns how much of the sentence the robot has played, from 0 to 1. If no packet of the
-// sentence was sent yet, the result is 1 and applies to the sentence before, because the robot has played
-// almost all of that sentence.
+// sentence was sent yet, the result is 1 and concerns the previous sentence, of which the robot has played
+// almost everything.
 func (s sentenceProgress) playedPart(now time.Time) float64 {
 	if s.sent == 0 {
 		return 1
@@ -83,8 +81,8 @@ func notify(c chan<- struct{}) {
 	}
 }
 
-// awaitRoom waits while the queue is full. It returns how many packets are in it and when the robot will
-// have played all of them, or context.Canceled if the queue was cancelled.
+// awaitRoom waits while the queue is full. It returns how many packets are queued, and when the robot will
+// have played all of them. The error is context.Canceled if the queue was cancelled, or that of ctx.
 func (q *queue) awaitRoom(ctx context.Context) (ahead int, dry time.Time, err error) {
 	for {
 		q.mu.Lock()
@@ -111,11 +109,11 @@ func (q *queue) awaitRoom(ctx context.Context) (ahead int, dry time.Time, err er
 	}
 }
 
-// add appends an item. For a packet it waits until there is room. It returns context.Canceled if the
-// queue was cancelled.
+// add appends an item. For a packet it first waits for room, as awaitRoom does. It returns context.Canceled if
+// the queue was cancelled, or the error of awaitRoom.
 func (q *queue) add(ctx context.Context, it item) error {
 	if it.packet != nil {
-		if _, _, err := q.awaitRoom(ctx); err != nil { // the room stays: only this turn adds items
+		if _, _, err := q.awaitRoom(ctx); err != nil { // no other goroutine adds items and takes the room
 			return err
 		}
 	}
@@ -159,7 +157,7 @@ func (q *queue) peek() (it item, atOnce, ok bool) {
 	return q.items[0], q.skipped, true
 }
 
-// removeFirst removes the first item, which was performed. until is when the robot will have played all
+// removeFirst removes the first item after it was performed. until is when the robot will have played all
 // packets sent so far.
 func (q *queue) removeFirst(until time.Time) {
 	q.mu.Lock()
@@ -224,11 +222,11 @@ func (q *queue) skipToPause() {
 // Leftover is the state of a speech that was cancelled.
 type Leftover struct {
 	Speaking   bool     // tts start was sent, and tts stop was not
-	Spoken     []string // sentences that have begun to play, and that Progress has not reported yet
+	Spoken     []string // sentences whose first packet was sent, and that Progress has not reported yet
 	PlayedPart float64  // played part of the latest sentence begun, from 0 to 1
 }
 
-// cancel drops the items, and makes add return an error from now on.
+// cancel drops the items, makes add return context.Canceled from now on, and returns the state of the speech.
 func (q *queue) cancel(now time.Time) Leftover {
 	q.mu.Lock()
 	defer q.mu.Unlock()

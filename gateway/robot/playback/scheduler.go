@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// Scheduler shares the processor among the sessions that encode speech. At most one frame per core is
-// encoded at a time, and the next frame is for the robot that will run out of sound first: if many robots
-// begin to speak at the same time, each gets its first packet before any gets a second.
+// Scheduler shares the processor among the sessions that encode speech. A frame is the 60 ms of sound of one
+// packet. At most one frame per core is encoded at a time, and the next frame is for the robot that will run
+// out of sound first: if many robots begin to speak at the same time, each gets its first packet before any
+// gets a second.
 type Scheduler struct {
 	mu      sync.Mutex
 	free    int // cores that encode no frame
@@ -20,8 +21,9 @@ type Scheduler struct {
 // NewScheduler returns a scheduler for this machine.
 func NewScheduler() *Scheduler { return &Scheduler{free: runtime.GOMAXPROCS(0)} }
 
-// Speech is encoded ahead of its time, but slowed down to leave the processor to other work: once
-// paceAfter packets are queued, a frame takes at least minFrameTime, a quarter of the time it plays.
+// Speech is encoded ahead of its time, but slowed down to leave the processor to other work: while more than
+// paceAfter packets are queued for a robot, each frame takes at least minFrameTime, a quarter of its playing
+// time.
 const (
 	paceAfter    = 20
 	minFrameTime = 15 * time.Millisecond
@@ -29,15 +31,16 @@ const (
 
 // waiter is a session that waits to encode a frame. Each session reuses the same waiter.
 type waiter struct {
-	dry   time.Time     // when its robot runs dry: it has nothing more to play
+	dry   time.Time     // when the robot of the session runs dry, which means that it has nothing more to play
 	enter chan struct{} // has one slot, filled when the session may encode
 }
 
 // newWaiter returns a waiter for a session.
 func newWaiter() *waiter { return &waiter{enter: make(chan struct{}, 1)} }
 
-// acquire waits until a frame may be encoded for a robot. ahead is how many packets the robot has queued,
-// and dry is when it runs dry. If acquire returns nil, release must be called after the encoding.
+// acquire waits until the session of p may encode a frame. ahead is how many packets are queued for its
+// robot, and dry is when the robot runs dry. If acquire returns nil, release must be called after the
+// encoding. Its only error is that of ctx.
 func (s *Scheduler) acquire(ctx context.Context, p *waiter, ahead int, dry time.Time) error {
 	if ahead > paceAfter {
 		select {
@@ -66,15 +69,15 @@ func (s *Scheduler) acquire(ctx context.Context, p *waiter, ahead int, dry time.
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
 	s.mu.Unlock()
-	if i < 0 { // release has let it in in the meantime
+	if i < 0 { // release has let p in since ctx ended
 		<-p.enter
 		s.release()
 	}
 	return ctx.Err()
 }
 
-// release lets in the waiter whose robot runs dry first. There are few waiters, so a linear search is fast
-// enough.
+// release lets in the waiter whose robot runs dry first, or frees a core if no session waits. There are few
+// waiters, so a linear search is fast enough.
 func (s *Scheduler) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,8 +23,8 @@ const (
 	// startGap is the time between tts start and the first packet. The robot enters its speaking state
 	// asynchronously and then empties its decode queue, so a packet that arrives earlier is lost.
 	startGap = 14 * time.Millisecond
-	// restGap is the time between tts start and the second packet. If a robot's screen delays it for longer
-	// than startGap, only the first packet is lost, which is mostly silent.
+	// restGap is the time between tts start and the second packet. If drawing on its screen delays a robot for
+	// longer than startGap, only the first packet is lost, which is mostly silent.
 	restGap = 60 * time.Millisecond
 	// playTail is how long a robot still plays the sound in its audio hardware after the pacer (see
 	// voice.Pacer) has counted the last packet as played. Firmware up to 2.1.0 cuts that sound off when tts
@@ -37,22 +37,23 @@ const (
 	burstTime = 10 * time.Millisecond
 )
 
-// handover is what the session's loop hands to the sender: messages, which are sent at once, and the speech,
+// handover is what the session's loop passes to the sender: messages, which are sent at once, and the speech,
 // which is sent at the times of the pacer.
 type handover struct {
 	orders  chan order
-	current atomic.Pointer[queue]      // speech to send; nil if there is nothing to say
+	current atomic.Pointer[queue]      // speech to send; nil if there is none
 	changed chan struct{}              // has one slot, filled when current is replaced
-	echo    atomic.Pointer[voice.Echo] // receives the packets sent; nil if the robot cancels its echo itself
+	echo    atomic.Pointer[voice.Echo] // receives the packets sent; nil if the appliance does not cancel the robot's echo
 }
 
-// order is a message to send at once, or a speech whose tts start is sent again.
+// order is a message to send at once, or a speech whose tts start is sent again. Both fields are nil if there
+// was no speech to restart.
 type order struct {
 	message xiaozhi.ToRobot
 	restart *queue
 }
 
-// maxOrders is how many orders may wait. If more wait, the robot does not read.
+// maxOrders is how many orders may wait. There are more only if the robot does not read.
 const maxOrders = 64
 
 // setSpeech replaces the speech. nil removes it.
@@ -85,10 +86,10 @@ type sender struct {
 	timestamp    uint32              // timestamp of the latest packet, in milliseconds
 	sentAt       [maxBurst]time.Time // when the latest packets were sent, oldest first
 	face         agent.Emotion       // face that the robot shows, as far as known; zero if unknown
-	silentAt     time.Time           // when the robot will have played speech that was cut off
+	silentAt     time.Time           // when the robot will have played speech that was cut off; zero before the first
 	silenceDue   bool                // the echo canceller must be notified at silentAt
 	reachable    bool                // sound can reach the robot
-	waitingSince time.Time           // when speech began to wait for reachable; zero if it has not waited
+	waitingSince time.Time           // when the session's first speech began to wait for reachable; zero if none has waited
 	playing      playing
 }
 
@@ -103,8 +104,7 @@ type playing struct {
 	face       agent.Emotion // face that goes with the speech; zero means that the speech sets no face
 }
 
-// run sends until ctx ends or the channel fails. Messages that wait when ctx ends are still sent, such as
-// the last tts stop.
+// run implements Player.Run.
 func (s *sender) run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -146,7 +146,8 @@ func (s *sender) sendOrders() error {
 	}
 }
 
-// carryOut carries out an order. It ignores a restart of speech that is not playing any more.
+// carryOut carries out an order. It ignores the restart of a speech that is not the current one, or that is
+// not between tts start and tts stop.
 func (s *sender) carryOut(o order) error {
 	switch {
 	case o.message != nil:
@@ -221,9 +222,9 @@ func (s *sender) sendDue() (wait time.Duration, changed <-chan struct{}, err err
 	}
 }
 
-// cutOff is called when speech ends or is cancelled. It records how long the robot still plays packets it
-// has received: firmware up to 2.3 plays its queue to the end after tts stop, and drops packets that arrive in
-// the meantime.
+// cutOff is called when another speech, or none, takes the place of the current one. It records how long the
+// robot still plays packets it has received: firmware up to 2.3 plays its queue to the end after tts stop,
+// and drops packets that arrive in the meantime.
 func (s *sender) cutOff(now time.Time) {
 	s.mouth.Shut()
 	if played := s.playing.pacer.PlayedUntil(); played.After(now) {
@@ -232,7 +233,7 @@ func (s *sender) cutOff(now time.Time) {
 }
 
 // endCutOff notifies the echo canceller once the robot has played speech that was cut off. It returns how
-// long that still takes, or forever.
+// long the robot still plays such speech, or forever if it plays none.
 func (s *sender) endCutOff(now time.Time) time.Duration {
 	if !s.silenceDue {
 		return forever
@@ -283,8 +284,9 @@ func (s *sender) dueAt(it item) time.Time {
 const reachTimeout = 2 * time.Second
 
 // waitReachable returns how long an item must wait because sound cannot reach the robot yet, and a channel
-// that ends the wait sooner. The robot's first datagram of sound shows its address; tts start must not be sent
-// before that datagram, because tts start closes the microphone that sends the datagram.
+// that ends the wait sooner. A wait of 0 or less means that the item need not wait. The robot's first datagram
+// of sound shows its address; tts start must not be sent before that datagram, because tts start closes the
+// microphone that sends the datagram.
 func (s *sender) waitReachable(it item, now time.Time) (wait time.Duration, reachable <-chan struct{}) {
 	if it.sentence == nil || s.playing.begun || s.reachable {
 		return 0, nil
@@ -305,8 +307,8 @@ func (s *sender) waitReachable(it item, now time.Time) (wait time.Duration, reac
 	return s.waitingSince.Add(reachTimeout).Sub(now), reachable
 }
 
-// perform sends an item, or records its gesture for the loop. It records the progress before it sends: the
-// robot may respond at once, and by then the loop must know the progress.
+// perform sends an item, or records its gesture for the session's loop. It records the progress before it
+// sends, because the robot may respond at once, and by then the loop must know the progress.
 func (s *sender) perform(q *queue, it item, now time.Time) error {
 	switch {
 	case it.face != nil:
@@ -335,9 +337,10 @@ func (s *sender) sendFace() error {
 	return s.sendMessage(xiaozhi.LLM{Emotion: s.playing.face.Name, Text: s.playing.face.Emoji})
 }
 
-// sendSentence shows a sentence. If the robot is not speaking yet, it sends tts start too.
+// sendSentence shows a sentence. If the robot is not speaking yet, it sends tts start too, unless q was
+// cancelled.
 func (s *sender) sendSentence(q *queue, text string) error {
-	if err := s.sendFace(); err != nil { // the robot has changed its face if a question came in between
+	if err := s.sendFace(); err != nil { // a tts stop before the sentence has changed the robot's face
 		return err
 	}
 	if !s.playing.begun && !q.start() {
@@ -353,8 +356,9 @@ func (s *sender) sendSentence(q *queue, text string) error {
 	return s.start()
 }
 
-// start makes the robot enter its speaking state. Some firmware builds do so at tts start, others at the start
-// of a sentence. A robot that is speaking already ignores both messages.
+// start makes the robot enter its speaking state, and shows the pending sentence. Some firmware builds enter
+// the state at tts start, others at the start of a sentence. In a robot that is speaking already, both
+// messages change nothing.
 func (s *sender) start() error {
 	if err := s.sendMessage(xiaozhi.TTSStart{}); err != nil {
 		return err

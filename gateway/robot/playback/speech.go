@@ -13,7 +13,7 @@ import (
 // still be synthesizing when the next turn begins to speak; the sound of the cancelled turn is then
 // rejected.
 type encoder struct {
-	loudness  *voice.Loudness // says whether anybody needs the levels of packets
+	loudness  *voice.Loudness // reports whether anybody needs the levels of packets
 	scheduler *Scheduler
 
 	mu     sync.Mutex
@@ -22,7 +22,8 @@ type encoder struct {
 	waiter *waiter
 }
 
-// encode encodes sound and queues its whole packets, waiting for room and for the scheduler.
+// encode encodes 24 kHz PCM and queues the complete packets. It waits for room in the queue and for the
+// scheduler.
 func (e *encoder) encode(ctx context.Context, q *queue, pcm []int16) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -35,10 +36,11 @@ func (e *encoder) encode(ctx context.Context, q *queue, pcm []int16) error {
 		}
 		pcm = pcm[n:]
 	}
-	return e.codec.Encode(pcm, nil) // a rest that is shorter than a packet stays in the codec
+	return e.codec.Encode(pcm, nil) // sound that is shorter than a packet stays in the codec
 }
 
-// flush queues a packet with the rest of the sound, if there is any.
+// flush queues a packet with the sound that is still in the codec, filled up with silence. It does nothing if
+// the codec has no sound of q.
 func (e *encoder) flush(ctx context.Context, q *queue) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -68,9 +70,9 @@ func (e *encoder) encodePacket(ctx context.Context, q *queue, pcm []int16) error
 	})
 }
 
-// claim makes a speech the owner of the encoder, and drops the rest of another speech's sound. It returns
-// context.Canceled if the turn was cancelled. A turn is always cancelled before the next one begins, so the
-// latest turn keeps the encoder. e.mu must be held.
+// claim makes a speech the owner of the encoder, and drops another speech's sound from the codec. It returns
+// context.Canceled if ctx, the context of the turn, has ended. A turn is always cancelled before the next one
+// begins, so the latest turn keeps the encoder. e.mu must be held.
 func (e *encoder) claim(ctx context.Context, q *queue) error {
 	if ctx.Err() != nil {
 		return context.Canceled
@@ -82,17 +84,17 @@ func (e *encoder) claim(ctx context.Context, q *queue) error {
 	return nil
 }
 
-// Speech is the speech of a turn. Its methods append to it, and must be called by one goroutine only.
+// Speech is the speech of a turn. Its methods append to the speech, and must be called by one goroutine only.
 // They return context.Canceled once the speech was cancelled.
 type Speech struct {
 	queue   *queue
 	encoder *encoder
 }
 
-// Packet is an Opus packet with 60 ms of sound that was encoded ahead.
+// Packet is an Opus packet with 60 ms of sound, such as a part of a phrase that is encoded only once.
 type Packet struct {
 	Opus   []byte
-	Levels voice.Levels
+	Levels voice.Levels // loudness of the sound
 }
 
 // Face sets the robot's face from the next sentence on.
@@ -100,26 +102,26 @@ func (s *Speech) Face(ctx context.Context, e agent.Emotion) error {
 	return s.queue.add(ctx, item{face: &e})
 }
 
-// Sentence shows a sentence. Its sound must follow. An empty sentence precedes a sound that is not speech.
+// Sentence shows a sentence, whose sound must follow. An empty sentence precedes a sound that is not speech.
 func (s *Speech) Sentence(ctx context.Context, text string) error {
 	return s.queue.add(ctx, item{sentence: &text})
 }
 
-// Gesture makes a gesture once the robot has played everything before it.
+// Gesture reports a gesture in the player's progress once everything before the gesture was sent.
 func (s *Speech) Gesture(ctx context.Context, name string) error {
 	return s.queue.add(ctx, item{gesture: &name})
 }
 
-// Sound appends 24 kHz PCM. It waits while too much is queued. A rest that is shorter than a packet stays
-// in the encoder, so that the next sentence follows without a click.
+// Sound appends 24 kHz PCM. It waits while too much is queued. Sound that is shorter than a packet stays in
+// the encoder, so that the next sentence follows without a click.
 func (s *Speech) Sound(ctx context.Context, pcm []int16) error {
 	return s.encoder.encode(ctx, s.queue, pcm)
 }
 
-// Flush appends the rest of the sound that is in the encoder, filled up with silence.
+// Flush appends the sound that is still in the encoder, filled up with silence to a whole packet.
 func (s *Speech) Flush(ctx context.Context) error { return s.encoder.flush(ctx, s.queue) }
 
-// Packets appends sound that was encoded ahead.
+// Packets appends packets.
 func (s *Speech) Packets(ctx context.Context, packets []Packet) error {
 	for _, p := range packets {
 		if err := s.queue.add(ctx, item{packet: p.Opus, levels: p.Levels}); err != nil {
