@@ -1,4 +1,5 @@
-// Package tools is the client of a robot's MCP server: it lists the robot's tools and calls them.
+// Package tools is the client of a robot's MCP server (Model Context Protocol): it lists the robot's tools
+// and calls them. Package robot uses one client for each WebSocket channel and each MQTT connection.
 package tools
 
 import (
@@ -25,7 +26,8 @@ const (
 	slowCallTimeout = 45 * time.Second
 )
 
-// timeout returns how long to wait for the response of a tool.
+// timeout returns how long to wait for the response of a tool. Tools with one of the words in their name may
+// transfer a picture or a file.
 func timeout(tool string) time.Duration {
 	for _, slow := range []string{"photo", "camera", "snapshot", "image", "upgrade", "download"} {
 		if strings.Contains(strings.ToLower(tool), slow) {
@@ -35,16 +37,16 @@ func timeout(tool string) time.Duration {
 	return callTimeout
 }
 
-// Limits of the list that a robot may send.
+// Limits of a robot's list of tools.
 const (
-	MaxTools = 200
-	maxPages = 50
+	MaxTools = 200 // tools that are kept
+	maxPages = 50  // pages that are requested
 )
 
 // Budget bounds the memory for the tools of several clients together. It counts bytes of JSON.
 type Budget struct{ left atomic.Int64 }
 
-// NewBudget returns a budget of a number of bytes.
+// NewBudget returns a budget of the given number of bytes.
 func NewBudget(bytes int64) *Budget {
 	b := &Budget{}
 	b.left.Store(bytes)
@@ -64,7 +66,7 @@ func (b *Budget) reserve(bytes int) bool {
 func (b *Budget) release(bytes int) { b.left.Add(int64(bytes)) }
 
 // Client reads a robot's list of tools, page by page, and calls tools. It matches responses to calls by
-// the request ID. Its methods may be called by any goroutine.
+// the request ID. It is safe for concurrent use.
 type Client struct {
 	send   func(xiaozhi.Request) error
 	budget *Budget
@@ -81,18 +83,19 @@ type Client struct {
 	pages      int           // pages requested
 	fresh      []device.Tool // tools read so far
 	freshBytes int           // bytes reserved from budget for fresh
-	omitted    int           // tools left out because of a limit
+	omitted    int           // tools left out; see Omitted
 	ended      chan struct{} // closed once the list is complete or has failed; nil if no list is being read
 }
 
-// New returns a client that sends requests by send. Until it has read the robot's list, Tools returns
-// listedBefore, the robot's list from an earlier session.
+// New returns a client that sends requests with send. Until the client has read the robot's list, Tools
+// returns listedBefore, the robot's list from an earlier session, which does not count against the budget.
 func New(listedBefore []device.Tool, b *Budget, send func(xiaozhi.Request) error) *Client {
 	return &Client{send: send, budget: b, tools: listedBefore, calls: map[int]chan xiaozhi.Response{}}
 }
 
-// Introduce sends an initialize request with the appliance's name and the address for the camera's
-// pictures. The firmware reads nothing else in the request, and accepts it at any time, also repeatedly.
+// Introduce sends an initialize request with the appliance's name, and with the URL and the token for the
+// camera's pictures unless the URL is empty. The firmware reads only the URL and the token, and accepts the
+// request at any time, also repeatedly.
 func (c *Client) Introduce(version, visionURL, visionToken string) error {
 	capabilities := map[string]any{}
 	if visionURL != "" {
@@ -112,7 +115,8 @@ func (c *Client) Introduce(version, visionURL, visionToken string) error {
 	return c.send(xiaozhi.Request{Method: "notifications/initialized"})
 }
 
-// RequestList begins to read the list of tools.
+// RequestList requests the first page of the list of tools. Deliver requests the other pages. A list that is
+// still being read is discarded.
 func (c *Client) RequestList() error {
 	c.mu.Lock()
 	c.dropFresh()
@@ -132,11 +136,11 @@ func (c *Client) endList() {
 	}
 }
 
-// firstListTimeout is how long AwaitList waits. It delays the answer to the first utterance.
+// firstListTimeout is how long AwaitList waits at most. The wait delays the answer to the first utterance.
 const firstListTimeout = time.Second
 
-// AwaitList waits until the list being read is complete, if no tools of the robot are known yet: somebody
-// may speak to a new robot before it has listed its tools.
+// AwaitList waits until the list being read is complete or has failed, if no tools of the robot are known
+// yet: somebody may speak to a new robot before the robot has listed its tools.
 func (c *Client) AwaitList(ctx context.Context) {
 	c.mu.Lock()
 	ended, hasTools := c.ended, len(c.tools) > 0
@@ -172,7 +176,8 @@ func (c *Client) nextPage(cursor string) xiaozhi.Request {
 }
 
 // Deliver handles a response of the robot. When the response completes the list, Deliver returns all
-// tools. If a page after the first fails, it returns the tools of the pages before and an error.
+// tools. If a page fails, Deliver returns an error and the tools of the pages before it. In all other cases
+// listed is nil. Other errors are that the response is invalid, or that the next page cannot be requested.
 func (c *Client) Deliver(payload json.RawMessage) (listed []device.Tool, err error) {
 	r, err := xiaozhi.ParseResponse(payload)
 	if err != nil {
@@ -204,8 +209,8 @@ type listedTool struct {
 	} `json:"annotations"`
 }
 
-// handlePage handles a page of the list. It returns the request for the next page, or all tools after the
-// last. c.mu must be held.
+// handlePage handles a page of the list. It returns the request for the next page, or after the last page
+// all tools. c.mu must be held.
 func (c *Client) handlePage(r xiaozhi.Response) (next *xiaozhi.Request, listed []device.Tool, err error) {
 	c.listing = 0
 	defer func() {
@@ -257,14 +262,16 @@ func (c *Client) replaceTools() {
 	c.fresh, c.freshBytes = nil, 0
 }
 
-// Omitted returns how many tools of the latest list were left out because of a limit.
+// Omitted returns how many tools on the pages read of the latest list were left out, because of a limit or
+// because they have no name.
 func (c *Client) Omitted() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.omitted
 }
 
-// Tools returns the tools of the robot's latest list.
+// Tools returns the tools of the latest list that the client has read, or of an earlier session before
+// that. The caller must not change them.
 func (c *Client) Tools() []device.Tool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -305,7 +312,8 @@ func (c *Client) Call(ctx context.Context, name string, arguments map[string]any
 	}
 }
 
-// newCall returns the request of a call, and a channel that receives the response, or is closed by Close.
+// newCall returns the request of a call, and a channel that receives the response or is closed by Close. It
+// returns ErrChannelClosed after Close.
 func (c *Client) newCall(name string, arguments map[string]any) (xiaozhi.Request, <-chan xiaozhi.Response, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -319,7 +327,7 @@ func (c *Client) newCall(name string, arguments map[string]any) (xiaozhi.Request
 	return xiaozhi.Request{ID: c.nextID, Method: "tools/call", Params: params}, response, nil
 }
 
-// removeCall removes a call that does not wait any more.
+// removeCall removes a call that no longer waits for a response.
 func (c *Client) removeCall(id int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -344,7 +352,8 @@ func (c *Client) Close() {
 // StatusTool is the suffix of the name of the tool with which all firmware builds report their status.
 const StatusTool = "get_device_status"
 
-// ParseStatus returns the status in the result of a tool, or false if the tool does not report it.
+// ParseStatus returns the robot's status in the result of a tool. It returns false if the tool is not a
+// StatusTool, or if its result is invalid.
 func ParseStatus(tool, result string) (event.RobotStatus, bool) {
 	if !strings.HasSuffix(tool, StatusTool) {
 		return event.RobotStatus{}, false

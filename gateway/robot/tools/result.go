@@ -14,7 +14,7 @@ import (
 )
 
 // parseResult parses the response to a call. The firmware reports failures as JSON-RPC errors, and encodes
-// an image as a JSON object inside a string. Programs that act as a robot write pictures into the text.
+// an image as a JSON object inside a string. Programs that act as a robot may write pictures into the text.
 func parseResult(name string, r xiaozhi.Response) (device.Result, error) {
 	if r.Error != nil {
 		return device.Result{}, Failed(ErrToolFailed, "%s: %s", name, r.Error)
@@ -58,8 +58,9 @@ func parseResult(name string, r xiaozhi.Response) (device.Result, error) {
 	return found, nil
 }
 
-// extractDescription returns the description of a picture if the text is the JSON object with which a web
-// page that acts as a robot reports it, and any other text unchanged.
+// extractDescription returns the field vision_analysis of a JSON object, with which a web page that acts as a
+// robot reports the description of a picture. The field is a string or an object. Any other text is returned
+// unchanged.
 func extractDescription(text string) string {
 	var object struct {
 		Analysis json.RawMessage `json:"vision_analysis"`
@@ -92,11 +93,12 @@ const (
 	dataPlaceholder    = "(data)"
 )
 
-// minEncoded is the minimum length of a run of letters that counts as base64. No word is that long.
+// minEncoded is the minimum length of a run of letters that may be base64, unless the beginning of a data URL
+// precedes the run. No word is that long.
 const minEncoded = 200
 
-// withoutPictures replaces the pictures and data that a text holds in base64 by placeholders, and returns
-// the text and the pictures.
+// withoutPictures replaces the pictures and the data URLs that a text holds in base64 by placeholders, and
+// returns the text and the pictures. The text is empty if it was only a picture.
 func withoutPictures(text string) (words string, pictures []device.Picture) {
 	var out []byte
 	for at := 0; at < len(text); {

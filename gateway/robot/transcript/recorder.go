@@ -1,16 +1,16 @@
-// Package transcript records sessions as text. A transcript has one line for each message, event and
-// change, which begins with the seconds since the beginning of the recording:
+// Package transcript records sessions as text, for owners who look for the cause of a problem and for tests
+// that replay a session. Each line begins with the seconds since the beginning of the recording:
 //
 //	0.000 < {"type":"hello","version":1}     message from the robot
-//	1.260 < speech 1200 ms                   sound from the robot: "speech" or "quiet", as found by the end-pointer
+//	1.260 < speech 1200 ms                   sound from the robot: "speech" or "quiet", by the end-pointer or the robot's button
 //	2.880 ! recognizer "what time is it"     output of an engine, or command of the appliance
 //	2.880 * heard {"text":"what time is it"} event
 //	2.880 = thinking                         new state of the agent
 //	2.900 > {"type":"tts","state":"start"}   message to the robot
 //	2.960 > 18 packets until 3.680           sound to the robot
 //
-// A transcript holds no sound. Session IDs are replaced by "S" and secrets by "…". Characters that
-// control a terminal or break a line are removed.
+// A transcript holds no sound. In messages and events, the session's ID is replaced by "S" and secrets by
+// "…". Characters that control a terminal or break a line are removed.
 package transcript
 
 import (
@@ -46,8 +46,8 @@ func (e Entry) String() string {
 
 // Recorder makes a transcript. Its methods may be called by any goroutine.
 type Recorder struct {
-	// Live makes any line end the runs of packets under way, so that lines are ordered by time. If it is
-	// false, only a line with the same mark ends a run.
+	// Live makes any line end the runs of packets under way, so that lines are ordered by time. If Live is
+	// false, only a line or another kind of sound with the same mark ends a run.
 	Live bool
 
 	session string
@@ -57,11 +57,11 @@ type Recorder struct {
 	mu     sync.Mutex
 	runs   map[byte]*Entry // runs of packets under way, by mark
 	states *agent.Follower
-	shown  agent.Shown // state in the latest line of a state
+	shown  agent.Shown // state in the latest line with the mark =
 }
 
-// NewRecorder returns a recorder of the session with an ID. Times count from began. The recorder passes each
-// entry to out. It holds a lock during the call, so out must not call the recorder.
+// NewRecorder returns a recorder of the session with the ID session. Times count from began. The recorder
+// passes each entry to out. It holds a lock during the call, so out must not call the recorder.
 func NewRecorder(session string, began time.Time, out func(Entry)) *Recorder {
 	return &Recorder{session: session, began: began, out: out, runs: map[byte]*Entry{}, states: agent.NewBoard().NewFollower(began), shown: agent.Idle}
 }
@@ -73,7 +73,7 @@ func (r *Recorder) add(mark byte, text string) {
 	r.addEntry(Entry{At: time.Since(r.began), Mark: mark, Text: text})
 }
 
-// addEntry adds a line, after the runs of packets that it ends; see Live. r.mu must be held.
+// addEntry adds a line, after the lines of the runs of packets that end (see Live). r.mu must be held.
 func (r *Recorder) addEntry(e Entry) {
 	if r.Live {
 		r.endRuns()
@@ -121,8 +121,8 @@ func (r *Recorder) addPacket(mark byte, sound string) {
 	run.last = now
 }
 
-// AddEvent adds an event of the bus, and the agent's state if the event changes it. It leaves out moods, which are
-// published several times a second.
+// AddEvent adds an event of the bus, and each new state of the agent, which the event or the passing of time
+// may have caused. It leaves out moods, which are published several times a second.
 func (r *Recorder) AddEvent(e event.Envelope) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +133,7 @@ func (r *Recorder) AddEvent(e event.Envelope) {
 	r.addStates(r.states.HandleEvent(e))
 }
 
-// addStates adds each state that differs from the state before. r.mu must be held.
+// addStates adds each state that differs from the one before it. r.mu must be held.
 func (r *Recorder) addStates(changes []agent.Change) {
 	for _, c := range changes {
 		if shown := c.State.At(c.At); shown != r.shown {

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Visible removes control characters, and characters that change the direction of writing, from a text. It
-// keeps the characters in allowed. Invalid UTF-8 becomes U+FFFD.
+// Visible returns a text without control characters, line separators and characters that change the
+// direction of writing. It keeps the characters in allowed. Invalid UTF-8 becomes U+FFFD.
 func Visible(text, allowed string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -22,9 +22,9 @@ func Visible(text, allowed string) string {
 	}, text)
 }
 
-// isSecret reports whether the JSON field with a name must be blanked. MAC address and Client-Id are
-// secret because together they suffice to get a robot's token. The stages of a turn are not secret, but
-// their measured times would make every transcript different.
+// isSecret reports whether the value of the JSON field with this name must be replaced. MAC address and
+// Client-Id (the field uuid) are secret because together they suffice to get a robot's token. The stages of a
+// turn are not secret, but their measured times would make every transcript different.
 func isSecret(name string) bool {
 	name = strings.ToLower(name)
 	for _, word := range []string{"token", "passw", "secret", "authorization", "key", "ssid", "uuid", "mac_address", "stages"} {
@@ -35,8 +35,8 @@ func isSecret(name string) bool {
 	return false
 }
 
-// redact returns a message without secrets and without the session ID. Some error messages of the firmware
-// are not JSON: such a text is replaced as a whole if it may hold a secret.
+// redact returns a message without secrets, and with "S" in place of the session ID. Some error messages of
+// the firmware are not JSON: such a text is replaced as a whole if it may hold a secret.
 func redact(session string, text []byte) string {
 	var out bytes.Buffer
 	switch err := redactValue(&out, newDecoder(string(text)), ""); {
@@ -48,15 +48,15 @@ func redact(session string, text []byte) string {
 	return strings.ReplaceAll(string(text), session, "S")
 }
 
-// newDecoder returns a decoder of JSON that keeps numbers as they are written.
+// newDecoder returns a JSON decoder that does not change the notation of numbers.
 func newDecoder(text string) *json.Decoder {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	return d
 }
 
-// redactValue copies the next JSON value without secrets. name is the field that holds the value. It also
-// redacts JSON inside strings, such as the results of tools.
+// redactValue copies the next JSON value without secrets. name is the field that holds the value, or empty.
+// redactValue also redacts JSON inside strings, such as the results of tools.
 func redactValue(out *bytes.Buffer, d *json.Decoder, name string) error {
 	if isSecret(name) {
 		out.WriteString(`"…"`)
@@ -77,8 +77,8 @@ func redactValue(out *bytes.Buffer, d *json.Decoder, name string) error {
 	return nil
 }
 
-// redactElements copies the rest of an array or object after its opening delimiter, without secrets. It
-// keeps the order of fields.
+// redactElements copies an array or object whose opening delimiter was read, without secrets. It keeps the
+// order of fields.
 func redactElements(out *bytes.Buffer, d *json.Decoder, open json.Delim) error {
 	out.WriteRune(rune(open))
 	for n := 0; d.More(); n++ {

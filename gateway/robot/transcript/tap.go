@@ -13,7 +13,7 @@ import (
 )
 
 // Tap passes what happens in a session to a recorder, if one is attached. The zero value has no recorder.
-// Its methods may be called by any goroutine.
+// A Tap is safe for concurrent use.
 type Tap struct {
 	recorder atomic.Pointer[Recorder]
 
@@ -57,7 +57,7 @@ func (t *Tap) ToRobot(text []byte) {
 	}
 }
 
-// PacketFromRobot records a packet of sound from the robot: speech or quiet.
+// PacketFromRobot records a packet of sound from the robot, as speech or as quiet.
 func (t *Tap) PacketFromRobot(speech bool) {
 	if r := t.recorder.Load(); r != nil {
 		kind := "quiet"
@@ -75,7 +75,7 @@ func (t *Tap) PacketToRobot() {
 	}
 }
 
-// Recognized records the text that a recognizer has understood, or nil if it has understood nothing.
+// Recognized records the output of a recognizer: a string, or nil if the recognizer has understood nothing.
 func (t *Tap) Recognized(text any) { t.record("recognizer", text) }
 
 // Called records that a brain calls a tool.
@@ -83,7 +83,8 @@ func (t *Tap) Called(name string, arguments map[string]any) {
 	t.record("mind call", map[string]any{"name": name, "arguments": arguments})
 }
 
-// record records an output of an engine or a command of the appliance: its name, and a value as JSON.
+// record records the name of an engine's output or of a command of the appliance, and a value as JSON. A nil
+// value is left out.
 func (t *Tap) record(name string, v any) {
 	if r := t.recorder.Load(); r != nil {
 		r.add('!', strings.TrimSpace(name+" "+string(encode(v))))
