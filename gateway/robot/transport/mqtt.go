@@ -22,14 +22,14 @@ type MQTT struct {
 	onEnd   func()
 	texts   chan []byte
 	ended   chan struct{} // closed when either side has ended the session
-	once    sync.Once     // ends the session
+	once    sync.Once     // makes Abandon end the session only once
 
 	// Only Receive uses the following fields.
 	jitter  udp.Jitter
 	arrived udp.Arrived
 }
 
-// NewMQTT returns the transport of the session with an ID. It calls onEnd when either side ends the
+// NewMQTT returns the transport of the session with the ID session. It calls onEnd when either side ends the
 // session.
 func NewMQTT(session string, conn *control.Conn, sound *udp.Stream, onEnd func()) *MQTT {
 	return &MQTT{session: session, conn: conn, sound: sound, onEnd: onEnd, texts: make(chan []byte, maxTexts), ended: make(chan struct{})}
@@ -38,7 +38,8 @@ func NewMQTT(session string, conn *control.Conn, sound *udp.Stream, onEnd func()
 // Session returns the session ID.
 func (t *MQTT) Session() string { return t.session }
 
-// Deliver makes Receive return a message of the robot. It blocks while maxTexts messages wait.
+// Deliver makes Receive return a message of the robot. It blocks while maxTexts messages wait, and drops the
+// message if the session has ended.
 func (t *MQTT) Deliver(text []byte) {
 	select {
 	case t.texts <- text:
@@ -46,7 +47,8 @@ func (t *MQTT) Deliver(text []byte) {
 	}
 }
 
-// Receive implements Transport. In place of a lost packet it returns an xiaozhi.Audio with Lost set.
+// Receive implements Transport. In place of a lost packet it returns an xiaozhi.Audio with Lost set. Its only
+// error is io.EOF, after the end of the session.
 func (t *MQTT) Receive() ([]byte, xiaozhi.Audio, bool, error) {
 	for {
 		now := time.Now()
@@ -83,8 +85,8 @@ func (t *MQTT) SendAudio(a xiaozhi.Audio) error {
 // Audible implements Transport. The robot's first datagram shows where to send sound.
 func (t *MQTT) Audible() <-chan struct{} { return t.sound.Audible() }
 
-// Close implements Transport. It sends a goodbye, unless the session has ended already. The robot's
-// connection stays open.
+// Close implements Transport, and ignores the code and the reason. It sends a goodbye, unless the session has
+// ended already. The robot's connection stays open.
 func (t *MQTT) Close(int, string) {
 	select {
 	case <-t.ended:

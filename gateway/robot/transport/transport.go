@@ -10,13 +10,15 @@ import (
 // Transport is the channel of one session. Receive must be called by one goroutine only, and SendText and
 // SendAudio by one goroutine only. Close may be called by any goroutine, more than once.
 type Transport interface {
-	// Receive waits for a text message or a packet of audio. Both are valid until the next call.
+	// Receive waits for a text message or a packet of audio. Both are valid until the next call. After an error
+	// the channel cannot be used any more; io.EOF means that the channel has ended.
 	Receive() (text []byte, audio xiaozhi.Audio, isText bool, err error)
 	SendText(text []byte) error
 	SendAudio(a xiaozhi.Audio) error
-	// Audible returns a channel that is closed once sound can reach the robot, or nil if it always can.
+	// Audible returns a Go channel that is closed once sound can reach the robot, or nil if sound can always
+	// reach the robot.
 	Audible() <-chan struct{}
-	// Close closes the channel and wakes Receive.
+	// Close closes the channel and wakes Receive. code and reason are those of a WebSocket close frame.
 	Close(code int, reason string)
 }
 
@@ -34,7 +36,7 @@ func NewWebSocket(conn *socket.Conn, f xiaozhi.Framing, onInvalid func(error)) *
 	return &WebSocket{conn: conn, framing: f, onInvalid: onInvalid}
 }
 
-// Receive implements Transport.
+// Receive implements Transport. It skips frames that do not match the framing.
 func (t *WebSocket) Receive() ([]byte, xiaozhi.Audio, bool, error) {
 	for {
 		isText, data, err := t.conn.Receive()

@@ -13,7 +13,8 @@ const (
 )
 
 // Jitter is a jitter buffer: it puts the packets of a robot back into order. It delays packets only while an
-// earlier packet is missing. The zero value is ready for use; the first packet added begins the sequence.
+// earlier packet is missing. The zero value is ready for use; the first packet added begins the sequence. A
+// Jitter is not safe for concurrent use.
 type Jitter struct {
 	next  uint32 // sequence number of the next packet to return; 0 before the first
 	slots [jitterDepth]slot
@@ -23,11 +24,11 @@ type Jitter struct {
 type slot struct {
 	sequence uint32        // 0 if the slot is empty
 	at       time.Time     // when the packet arrived
-	audio    xiaozhi.Audio // its memory is reused for later packets
+	audio    xiaozhi.Audio // the packet; later packets reuse its memory
 }
 
-// Add adds a packet that has arrived at a time. It copies the sound. It drops duplicates, and packets that
-// arrive after their place in the sequence was given up.
+// Add adds a packet that has arrived at now. It copies the sound. It drops duplicates, packets that Next has
+// given up or passed, and packets for which there is no room.
 func (j *Jitter) Add(p xiaozhi.Datagram, now time.Time) {
 	if j.next == 0 {
 		j.next = p.Sequence
@@ -44,16 +45,16 @@ func (j *Jitter) Add(p xiaozhi.Datagram, now time.Time) {
 			free = i
 		}
 	}
-	if free < 0 { // the caller has added a burst of packets without calling Next
+	if free < 0 { // the caller has added many packets without calling Next
 		return
 	}
 	s := &j.slots[free]
 	s.sequence, s.at, s.audio = p.Sequence, now, xiaozhi.Audio{Timestamp: p.Timestamp, Opus: append(s.audio.Opus[:0], p.Opus...)}
 }
 
-// Next returns the next packet of the sequence. If lost is true, the packet was given up, and its sound has
-// to be concealed. If ok is false, no packet can be returned yet. The sound is valid until the next call
-// of Add.
+// Next returns the next packet of the sequence. If lost is true, the packet is given up, and the caller has to
+// conceal the gap in the sound. If ok is false, no packet can be returned yet. The sound is valid until the
+// next call of Add.
 func (j *Jitter) Next(now time.Time) (audio xiaozhi.Audio, lost, ok bool) {
 	count, lowest := 0, uint32(0)
 	for i := range j.slots {
@@ -73,7 +74,7 @@ func (j *Jitter) Next(now time.Time) (audio xiaozhi.Audio, lost, ok bool) {
 	if count == 0 || count < jitterDepth && now.Before(j.Deadline()) {
 		return xiaozhi.Audio{}, false, false
 	}
-	if lowest-j.next > jitterDepth { // a gap of the network that is too long to conceal
+	if lowest-j.next > jitterDepth { // too many packets are missing to conceal the gap
 		j.next = lowest
 		return j.Next(now)
 	}
@@ -81,8 +82,9 @@ func (j *Jitter) Next(now time.Time) (audio xiaozhi.Audio, lost, ok bool) {
 	return xiaozhi.Audio{}, true, true
 }
 
-// Deadline returns when the missing packet is given up, which is jitterWait after the first later packet has
-// arrived. It returns the zero time if no packet is missing.
+// Deadline returns when Next gives up the missing packet for which other packets wait: jitterWait after the
+// first of these has arrived. It returns the zero time if no packet waits. Deadline must be called after Next
+// has returned no packet.
 func (j *Jitter) Deadline() (due time.Time) {
 	for i := range j.slots {
 		if s := &j.slots[i]; s.sequence != 0 && (due.IsZero() || s.at.Add(jitterWait).Before(due)) {

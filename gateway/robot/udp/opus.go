@@ -3,8 +3,8 @@ package udp
 import "time"
 
 // duration returns how much sound an Opus packet holds according to its header, and whether the sound is
-// mono (RFC 6716 sections 3.1 and 3.2). The result is 0 if the bytes are not an Opus packet. One in fifty
-// packets that were encrypted with a wrong key has by chance the duration of a robot's packets.
+// mono (RFC 6716 sections 3.1 and 3.2). The duration is 0 if the bytes are not an Opus packet. Of packets that
+// were decrypted with a wrong key, one in fifty has by chance the duration of a robot's packets.
 func duration(opus []byte) (d time.Duration, mono bool) {
 	if len(opus) == 0 {
 		return 0, false

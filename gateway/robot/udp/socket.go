@@ -1,5 +1,5 @@
-// Package udp transports the sound of sessions over MQTT: one socket serves all robots, and each session
-// has a stream with its own key. See xiaozhi.Datagrams for the format of a datagram.
+// Package udp transports the sound of robots that are connected by MQTT: one socket serves all robots, and
+// each session has a stream with its own key. See xiaozhi.Datagrams for the format of a datagram.
 package udp
 
 import (
@@ -20,18 +20,18 @@ import (
 const (
 	maxArrived = 16 // datagrams that may wait for the session: a second of sound
 	maxAhead   = 8  // how far a sequence number may be ahead of the highest number accepted so far: half a second of sound
-	minMoved   = 2  // datagrams in a row from a new address after which sound is sent there
+	minMoved   = 2  // datagrams in a row from a new address after which sound is sent to the new address
 )
 
-// Socket is the UDP socket that receives the sound of the robots' sessions. It never responds to datagrams
-// that are not encrypted with the key of a stream.
+// Socket is the UDP socket for the sound of the robots' sessions, in both directions. It sends only to
+// addresses from which it has received a datagram of a stream.
 type Socket struct {
 	conn conn
 
 	mu      sync.RWMutex
 	streams map[[4]byte]*Stream // open streams, by SSRC (see Stream.ssrc)
 
-	dropped atomic.Uint64
+	dropped atomic.Uint64 // see Dropped
 }
 
 // conn is the part of net.UDPConn that a Socket uses.
@@ -43,10 +43,10 @@ type conn interface {
 	Close() error
 }
 
-// NewSocket returns a socket on a connection.
+// NewSocket returns a socket that uses a connection.
 func NewSocket(c conn) *Socket { return &Socket{conn: c, streams: map[[4]byte]*Stream{}} }
 
-// Listen opens a socket at an address.
+// Listen opens a socket at an address "host:port". An empty host means all addresses of this machine.
 func Listen(address string) (*Socket, error) {
 	a, err := net.ResolveUDPAddr("udp", address)
 	if err != nil {
@@ -62,11 +62,12 @@ func Listen(address string) (*Socket, error) {
 // Port returns the socket's port.
 func (s *Socket) Port() int { return s.conn.LocalAddr().(*net.UDPAddr).Port }
 
-// Dropped returns how many datagrams were dropped, because they belonged to no stream, were invalid,
-// arrived twice or arrived too fast.
+// Dropped returns how many received datagrams were dropped, because they belonged to no stream, were invalid,
+// arrived twice, or arrived faster than their session received them.
 func (s *Socket) Dropped() uint64 { return s.dropped.Load() }
 
-// Run reads the socket until ctx ends, and then closes the socket.
+// Run reads the socket until ctx ends, and then closes the socket. It returns an error only if the socket was
+// closed before.
 func (s *Socket) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() })
 	defer stop()
@@ -91,7 +92,7 @@ func (s *Socket) Run(ctx context.Context) error {
 // Close closes a socket whose Run was not called.
 func (s *Socket) Close() { _ = s.conn.Close() }
 
-// receive hands a datagram to its stream, and reports whether the stream has accepted it.
+// receive passes a datagram to its stream, and reports whether the stream has accepted the datagram.
 func (s *Socket) receive(datagram []byte, from netip.AddrPort) bool {
 	if len(datagram) < xiaozhi.NonceSize {
 		return false
@@ -121,7 +122,7 @@ type Stream struct {
 	jumped  uint32 // the only sequence number far ahead that is accepted; see isPlausible
 	moved   struct {
 		to    netip.AddrPort // new address of the robot, not confirmed yet
-		times int            // datagrams received from there in a row
+		times int            // datagrams received in a row from the address to
 	}
 
 	// Only the sending goroutine uses the following fields.
@@ -137,7 +138,7 @@ type Arrived struct {
 	opus                [maxOpus]byte
 }
 
-// Datagram returns the datagram. It shares memory with a.
+// Datagram returns the datagram, which shares memory with a.
 func (a *Arrived) Datagram() xiaozhi.Datagram {
 	return xiaozhi.Datagram{Sequence: a.sequence, Audio: xiaozhi.Audio{Timestamp: a.timestamp, Opus: a.opus[:a.size]}}
 }
@@ -147,7 +148,7 @@ const maxOpus = 1275
 
 // Open opens a stream with a new key. host is the address or name under which the robot reaches this
 // machine. packet is the duration of the sound in each of the robot's packets. Datagrams from other
-// addresses than robot are dropped, because datagrams are not authenticated otherwise.
+// addresses than robot are dropped, because the protocol does not authenticate datagrams.
 func (s *Socket) Open(host string, robot netip.Addr, packet time.Duration) *Stream {
 	t := &Stream{socket: s, robot: robot.Unmap(), packet: packet, arrived: make(chan Arrived, maxArrived), audible: make(chan struct{}),
 		buffer: make([]byte, 0, xiaozhi.MaxDatagram)}
@@ -170,18 +171,18 @@ func (t *Stream) Secret() xiaozhi.UDP { return t.secret }
 // Arrived returns a channel of the robot's datagrams, without duplicates, in the order of their arrival.
 func (t *Stream) Arrived() <-chan Arrived { return t.arrived }
 
-// Audible returns a channel that is closed when the robot's first datagram arrives. Until then, Send does
-// not know where to send sound.
+// Audible returns a channel that is closed when the first datagram of the robot is accepted. Until then, the
+// address to which Send must send sound is unknown.
 func (t *Stream) Audible() <-chan struct{} { return t.audible }
 
-// Close closes the stream. Nothing arrives afterwards.
+// Close closes the stream. Datagrams that are received afterwards are dropped.
 func (t *Stream) Close() {
 	t.socket.mu.Lock()
 	defer t.socket.mu.Unlock()
 	delete(t.socket.streams, t.ssrc)
 }
 
-// receive decrypts a datagram, and reports whether it accepts the datagram.
+// receive decrypts a datagram and passes it on to Arrived. It returns false if it drops the datagram.
 func (t *Stream) receive(datagram []byte, from netip.AddrPort) bool {
 	if from.Addr().Unmap() != t.robot {
 		return false
@@ -209,9 +210,9 @@ func (t *Stream) receive(datagram []byte, from netip.AddrPort) bool {
 	}
 }
 
-// isPlausible reports whether a sequence number may be the robot's. A number far ahead is rejected, and only
-// the number that follows it is accepted (RFC 3550 section A.1): otherwise one forged datagram could make
-// all datagrams of the robot look old.
+// isPlausible reports whether a sequence number may be the robot's. It rejects a number that is more than
+// maxAhead ahead, unless the number follows the previous rejected one (as in RFC 3550 section A.1). Otherwise
+// one forged datagram could make all datagrams of the robot look old.
 func (t *Stream) isPlausible(sequence uint32) bool {
 	if sequence <= t.highest+maxAhead || sequence == t.jumped {
 		return true
@@ -220,8 +221,8 @@ func (t *Stream) isPlausible(sequence uint32) bool {
 	return false
 }
 
-// setPeer updates the address that sound is sent to, given the source of the robot's newest datagram. The
-// port may change when a router assigns another one.
+// setPeer updates the address that sound is sent to, given the source of the robot's newest datagram. Only
+// the port can change, when a router assigns another one.
 func (t *Stream) setPeer(from netip.AddrPort) {
 	switch peer := t.peer.Load(); {
 	case peer == nil:
@@ -238,8 +239,8 @@ func (t *Stream) setPeer(from netip.AddrPort) {
 	}
 }
 
-// Send sends a packet of sound. It drops the packet if it does not know the robot's address yet (see
-// Audible), and ignores errors, because datagrams may get lost anyway.
+// Send sends a packet of sound. It drops the packet if the robot's address is not known yet (see Audible) or
+// if the packet is too large for a datagram. It ignores errors, because datagrams may get lost anyway.
 func (t *Stream) Send(a xiaozhi.Audio) {
 	peer := t.peer.Load()
 	if peer == nil || len(a.Opus) > xiaozhi.MaxDatagram-xiaozhi.NonceSize {

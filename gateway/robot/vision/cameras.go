@@ -15,7 +15,7 @@ import (
 // Path is the path that robots upload pictures to.
 const Path = "/xiaozhi/vision/explain"
 
-// tokenTTL is how long a camera token is valid. Sessions renew their tokens every half hour.
+// tokenTTL is how long a camera token is valid. A session gets a new token every half hour.
 const tokenTTL = time.Hour
 
 // maxStoredBytes is the maximum total size of the stored pictures.
@@ -28,7 +28,7 @@ type cameras struct {
 	tokens   map[[sha256.Size]byte]camera // holders of valid tokens, by hash of the token
 	pictures map[device.ID]device.Picture
 	order    []device.ID // robots whose picture is stored; the robot with the oldest picture is first
-	bytes    int         // total size of pictures
+	bytes    int         // total size of the stored pictures
 }
 
 // camera is the holder of a token: a robot, and the session that the token was issued for.
@@ -40,8 +40,8 @@ type camera struct {
 }
 
 // Issue returns the URL for a robot's pictures, and a new token. The session's previous token stays valid,
-// because a picture may be on its way with it; older ones become invalid. If the URL under which the robot
-// reaches the appliance is unknown, Issue returns two empty strings.
+// because the robot may be using it for an upload; older tokens of the session become invalid. If the URL
+// under which the robot reaches the appliance is unknown, Issue returns two empty strings.
 func (c *cameras) Issue(r device.Robot, session string, now time.Time) (url, token string) {
 	if r.BaseURL == "" {
 		return "", ""
@@ -77,8 +77,8 @@ func (c *cameras) Picture(id device.ID) (device.Picture, bool) {
 	return p, ok
 }
 
-// holder returns the holder of a token, or false if the token is not valid. It looks up the token's hash,
-// so that the time this takes does not show how much of a guess is right.
+// holder returns the holder of a token, or false if the token is not valid. It looks up the hash of the
+// token, so that the duration of the look-up does not show how much of a guessed token is right.
 func (c *cameras) holder(token string, now time.Time) (camera, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

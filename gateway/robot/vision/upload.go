@@ -20,10 +20,10 @@ import (
 // headers of its parts.
 const MaxUpload = limit.Message + 64<<10
 
-// Limits of uploads. A robot may have only one upload under way, from its beginning until the response.
+// Limits of uploads. An upload counts until its response. Each robot may have only one upload under way.
 const (
 	maxUploads         = 4
-	maxStrangerUploads = 2 // uploads from robots that nobody has adopted, which must not keep out the others
+	maxStrangerUploads = 2 // uploads from robots that are not adopted, so that adopted robots can still upload
 	// uploadTimeout is how long an upload may take to arrive. It suffices for 4 MB over a Wi-Fi of 3 Mbit/s;
 	// a robot's picture has a hundredth of that size.
 	uploadTimeout = 15 * time.Second
@@ -45,7 +45,8 @@ type uploads struct {
 	open map[device.ID]bool // uploads under way; the value says whether the robot is a stranger
 }
 
-// reserve counts an upload of a robot until release is called. It returns an error if a limit is reached.
+// reserve counts an upload of a robot until release is called. It returns errOneAtATime or errTooManyUploads
+// if a limit is reached.
 func (u *uploads) reserve(id device.ID, stranger bool) (release func(), err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -80,8 +81,8 @@ func badUpload(format string, a ...any) error {
 	return &httpserver.Fault{Word: "bad_picture", Sentence: fmt.Sprintf(format, a...), HTTP: http.StatusBadRequest}
 }
 
-// readUpload reads a form with a question and a picture, in any order. Some browsers name the picture
-// "image" instead of "file".
+// readUpload reads a form with a question and a picture, in any order. Some clients name the picture "image"
+// instead of "file".
 func readUpload(r *multipart.Reader) (upload, error) {
 	var u upload
 	for {
@@ -117,7 +118,7 @@ func readUpload(r *multipart.Reader) (upload, error) {
 		Sentence: "the file is not a JPEG, PNG, WebP or GIF picture"}
 }
 
-// readPart reads a part of the form. It returns an error if the part is larger than maxSize.
+// readPart reads a part of the form. It returns an error if the part has more than maxSize bytes.
 func readPart(r io.Reader, maxSize int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxSize+1))
 	if err != nil {

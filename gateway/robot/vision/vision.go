@@ -1,6 +1,7 @@
 // Package vision answers questions about the pictures that robots' cameras send. A brain calls the robot's
-// camera tool; the robot uploads a picture to a URL with a token that it has been given, and receives the
-// description, which the tool returns to the brain.
+// camera tool. The robot takes a picture and uploads it to a URL, with a token; Issue returns both, and the
+// session sends them to the robot. The response describes the picture, and the tool returns the response to
+// the brain.
 package vision
 
 import (
@@ -18,7 +19,7 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// Names of the phrases in an Answer without success.
+// Names of the phrases for an Answer without success.
 const (
 	PhraseBlind  = "blind"  // no brain can look at pictures
 	PhraseFailed = "failed" // a brain has failed
@@ -32,11 +33,12 @@ type Options struct {
 	Mind interface {
 		DescribeImage(context.Context, agent.Look) (string, error)
 	}
-	// Robots reports which robots are adopted. The pictures of other robots are not stored.
+	// Robots reports which robots are adopted. Pictures of robots that are not adopted are not stored.
 	Robots interface{ Trusts(device.ID) bool }
-	// Prepare sets the language and the brain of the robot, and the time zone, in a Look.
+	// Prepare sets the fields of a Look that depend on the robot's settings: the language and the brain of the
+	// robot, and the time zone.
 	Prepare func(*agent.Look)
-	// Phrase returns the text of a phrase.
+	// Phrase returns the text of a phrase in a language.
 	Phrase func(language, name string) string
 	// Log returns the log for messages about a robot.
 	Log func(device.ID) *slog.Logger
@@ -63,7 +65,8 @@ type Answer struct {
 }
 
 // Receive receives an upload and answers its question. It checks the token and the limits of uploads before
-// it reads the body. The robot's ID may be empty, because the token identifies the robot.
+// it reads the body. id is the robot's ID; it may be empty, because the token identifies the robot. The error
+// is an *httpserver.Fault, an *http.MaxBytesError, or that of the request's context.
 func (s *Service) Receive(w http.ResponseWriter, r *http.Request, id, token string) (Answer, error) {
 	if r.ContentLength > MaxUpload {
 		httpserver.Unread(w)
@@ -98,7 +101,8 @@ func (s *Service) Receive(w http.ResponseWriter, r *http.Request, id, token stri
 	return s.explain(r.Context(), from, u)
 }
 
-// explain answers the question about a picture. If no brain can, the Answer holds a phrase that says so.
+// explain answers the question about a picture. If no brain can look at pictures, or a brain has failed, the
+// Answer holds a phrase instead.
 func (s *Service) explain(ctx context.Context, from camera, u upload) (Answer, error) {
 	data, err := json.Marshal(map[string]any{"type": u.picture.Type, "bytes": len(u.picture.Data)})
 	if err != nil {
