@@ -22,10 +22,10 @@ const (
 	writeTimeout   = 10 * time.Second // for writing an event
 	maxQueued      = 4                // requests that may wait while an earlier one is executed
 	lingerTimeout  = time.Second      // for the client to read the last event before the connection is closed
-	maxLingerBytes = 1 << 20          // bytes that are accepted from the client during lingerTimeout
+	maxLingerBytes = 1 << 20          // bytes from the client that are read and discarded during lingerTimeout
 )
 
-// limits are the maximum sizes of received events. A payload may be a whole utterance.
+// limits are the maximum sizes of the parts of a received event, in bytes. A payload may be a whole utterance.
 var limits = wire.Limits{Header: 64 << 10, Data: 64 << 10, Payload: 1 << 20}
 
 // connection is the connection of a client. One goroutine reads events, so that it notices when the client disconnects during a
@@ -43,7 +43,7 @@ type connection struct {
 	w       *wire.Writer
 
 	owing sync.Mutex // guards owed, over and the read deadline
-	owed  int        // number of responses that the client waits for; each sentence to be spoken counts, and the end of its text
+	owed  int        // number of responses that the client waits for; a text to be spoken has one for each sentence and one for its end
 	over  bool       // endReading was called
 
 	// Only the reading goroutine uses the following fields.
@@ -51,7 +51,7 @@ type connection struct {
 	transcribe wire.Transcribe // options of the next utterance
 	listening  *listening      // the utterance that is being received; nil between utterances
 	synthesis  *synthesis      // the text that is being received as a stream; nil between texts
-	own        string          // ID of the conversation of texts that name no conversation; empty until it is needed
+	own        string          // ID of the conversation of texts that name no conversation; empty before the first such text
 }
 
 // job executes a request. An error ends the connection.
@@ -64,7 +64,7 @@ func newConnection(s *Server, service *service, conn net.Conn) *connection {
 	}
 }
 
-// run serves the client until it disconnects, an error occurs, or ctx ends.
+// run serves the client until the client disconnects, an error occurs, or ctx ends.
 func (c *connection) run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() { _ = c.conn.Close() })
 	defer stop()
@@ -169,7 +169,7 @@ func (c *connection) write(e wire.Event) error {
 	return nil
 }
 
-// writeError is the error if the client does not read or has disconnected.
+// writeError is the error of writing to a client that does not read or has disconnected.
 type writeError struct{ error }
 
 // Unwrap returns the underlying error.
@@ -189,7 +189,7 @@ func (c *connection) read() error {
 	}
 }
 
-// handleEvent handles an event. It ignores unknown types.
+// handleEvent handles an event. It ignores events of unknown types.
 func (c *connection) handleEvent(e wire.Event) error {
 	switch e.Type {
 	case wire.TypeDescribe:
@@ -242,8 +242,8 @@ func tooLong() error {
 	return &failure{code: codeLength, text: fmt.Sprintf("The text has more than %d bytes.", limit.Said)}
 }
 
-// explain logs the error that ends the connection, unless that is only the client's disconnection, and sends it if the
-// client still reads.
+// explain logs the error that ends the connection, and sends a description of the error if the client still reads. It
+// does neither if the client has disconnected.
 func (c *connection) explain(err error) {
 	var f *failure
 	var lost writeError
@@ -269,12 +269,13 @@ func (c *connection) explain(err error) {
 	}
 }
 
-// linger discards data from the client until the client closes the connection, at most for lingerTimeout. Closing a
-// connection with unread data would reset it, so that the client might not receive the last event.
+// linger discards data from the client until the client closes the connection, at most for lingerTimeout. If the server
+// closed the connection while there is unread data, the kernel would reset the connection, and the client might not
+// receive the last event.
 func (c *connection) linger() {
 	half, ok := c.conn.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil || c.conn.SetReadDeadline(time.Now().Add(lingerTimeout)) != nil {
 		return
 	}
-	_, _ = io.CopyN(io.Discard, c.conn, maxLingerBytes) // returns at the end of the connection, or after lingerTimeout
+	_, _ = io.CopyN(io.Discard, c.conn, maxLingerBytes) // returns when the client closes the connection, or at a limit
 }

@@ -80,8 +80,10 @@ func describe(o Options) (wire.Event, error) {
 	return e, nil
 }
 
-// choose returns the engine of the model with a name and, as a BCP 47 tag, the language to use. If no model has the name, it
-// returns the engine of the first model for the language, or an error if the language is not offered. There must be a model.
+// choose returns the engine of the model with a name and, as a BCP 47 tag, the language to use, which is the model's first
+// language if the model does not offer the requested language. If no model has the name, choose returns the engine of the
+// first model for the language, or an error if no model offers the language. An empty language means the first language of
+// the model or models. models must not be empty.
 func choose[E any](models []Model[E], name, language string) (engine E, tag string, err error) {
 	for _, m := range models {
 		if m.Name == name {
@@ -105,8 +107,8 @@ func choose[E any](models []Model[E], name, language string) (engine E, tag stri
 	return models[0].Engine, tag, nil
 }
 
-// offeredLanguage returns the language of a request as a BCP 47 tag. An empty language stands for the first offered
-// language. Regional variants of the offered languages, such as en-GB, are accepted too.
+// offeredLanguage returns the language of a request as a BCP 47 tag. An empty language means the first offered
+// language. Regional variants of the offered languages, such as en-GB, are accepted too. The error is a failure.
 func offeredLanguage(offered []string, requested string) (string, error) {
 	if requested == "" {
 		return offered[0], nil

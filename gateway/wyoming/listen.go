@@ -13,8 +13,8 @@ import (
 
 // Time limits of one utterance.
 const (
-	// maxListening bounds how long a client can occupy the recognizer. It is enough for the longest utterance, even if
-	// the client starts to send late.
+	// maxListening is how long an utterance may be received after its first audio event, because the recognizer is
+	// occupied during that time. It is enough for the longest utterance, even if the client starts to send late.
 	maxListening     = 2 * voice.MaxUtterance
 	recognizeTimeout = maxListening + time.Minute // for recording and recognizing an utterance
 )
@@ -30,7 +30,7 @@ type listening struct {
 	limit  *time.Timer // calls finish after maxListening
 }
 
-// handleSound handles an event of an utterance. Recognition starts with the first audio event.
+// handleSound handles an event of an utterance. The recognition is queued at the first audio event.
 func (c *connection) handleSound(e wire.Event) error {
 	switch e.Type {
 	case wire.TypeTranscribe:
@@ -95,7 +95,7 @@ func (c *connection) startListening(f wire.Format) error {
 // add adds sound to the utterance. When the utterance has the maximum length, add finishes it and drops the rest of the
 // sound.
 func (l *listening) add(payload []byte) {
-	_ = l.samples.Add(payload, func(pcm []int16) error { // returns only errors of the function, and the function returns none
+	_ = l.samples.Add(payload, func(pcm []int16) error { // Add returns only errors of the function, which returns none
 		if !l.utterance.Write(l.resampler.Resample(pcm)) {
 			l.finish()
 		}
@@ -120,8 +120,8 @@ func (c *connection) recognize(ctx context.Context, r voice.Recognizer, u *voice
 	return c.send(wire.TypeTranscript, wire.Text{Text: text}, nil)
 }
 
-// failed returns a failure for the error of an engine (recognizer, synthesizer or mind). It returns the error unchanged
-// if the client does not read, or if the connection has ended.
+// failed returns a failure for the error of a recognizer, a synthesizer or the mind. It returns the error unchanged if
+// it is a writeError, or if ctx, the context of the connection, has ended.
 func failed(ctx context.Context, text string, err error) error {
 	var lost writeError
 	if ctx.Err() != nil || errors.As(err, &lost) {

@@ -7,25 +7,25 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// Types of the events that carry the reply to a client's text (a transcript event), see the README of
-// OHF-Voice/wyoming.
+// Types of the events that carry the reply to a client's text, which is a transcript event. The README of the
+// repository OHF-Voice/wyoming describes them.
 const (
 	typeHandled      = "handled"       // the whole reply
 	typeNotHandled   = "not-handled"   // why there is no reply
 	typeHandledStart = "handled-start" // starts a stream
-	typeHandledChunk = "handled-chunk" // a part of the reply; the whole reply follows as handled
+	typeHandledChunk = "handled-chunk" // a part of the reply; a handled event with the whole reply follows the last part
 	typeHandledStop  = "handled-stop"  // ends a stream
 )
 
-// transcript is a text from a client. The context of Home Assistant has a conversation_id, and may have a device_id and a
-// satellite_id.
+// transcript is a text from a client. Home Assistant sends a Context with a conversation_id, and sometimes with a
+// device_id and a satellite_id.
 type transcript struct {
 	Text     string          `json:"text"`
 	Language string          `json:"language"`
 	Context  json.RawMessage `json:"context"`
 }
 
-// conversation is the part of a transcript's context that is used here.
+// conversation is the part of a transcript's context that this package uses.
 type conversation struct {
 	ConversationID string `json:"conversation_id"`
 }
@@ -46,7 +46,7 @@ type synthesize struct {
 const (
 	codeBusy     = "busy"       // too many requests or connections
 	codeFormat   = "format"     // not an event of the protocol, or invalid data
-	codeIdle     = "idle"       // no event for too long
+	codeIdle     = "idle"       // no event within idleTimeout
 	codeLanguage = "language"   // a language that is not offered
 	codeLength   = "length"     // too much text
 	codeNone     = "not-served" // a service that is not offered
@@ -57,7 +57,7 @@ const (
 // older versions of Home Assistant, notice only that the connection is closed.
 type failure struct {
 	code, text string
-	cause      error // only logged and not sent, because it may contain internal details; may be nil
+	cause      error // logged but not sent, because it may contain internal details; may be nil
 }
 
 // Error implements error.

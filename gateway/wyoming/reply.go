@@ -14,7 +14,7 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// turnTimeout bounds how long the agent may take for a reply. Home Assistant gives up earlier.
+// turnTimeout is how long the agent may take for a reply. Home Assistant stops waiting earlier.
 const turnTimeout = 3 * time.Minute
 
 // handleTranscript queues the reply to a text.
@@ -39,14 +39,14 @@ func (c *connection) handleTranscript(e wire.Event) error {
 	return c.request(func(ctx context.Context) error { return s.stream(ctx, turn) })
 }
 
-// phrase returns the appliance's phrase with the given name in a language, without its emoji.
+// phrase returns the appliance's phrase with a name, in the language of a tag, without its emoji.
 func (s *service) phrase(tag, name string) string {
 	_, text := agent.SplitEmotion(s.o.Phrases.Of(tag, name))
 	return text
 }
 
 // conversationOf returns the conversation that the context of a text names, or else the conversation of this
-// connection. The reply names the conversation, so that a client can continue it.
+// connection. The reply names the conversation, so that a client can continue the conversation.
 func (c *connection) conversationOf(t transcript) conversation {
 	var named conversation
 	if json.Unmarshal(t.Context, &named) == nil && named.ConversationID != "" {
@@ -58,7 +58,7 @@ func (c *connection) conversationOf(t transcript) conversation {
 	return conversation{c.own}
 }
 
-// replyStream sends a reply.
+// replyStream sends the reply to one text.
 type replyStream struct {
 	c       *connection
 	context conversation
@@ -66,8 +66,8 @@ type replyStream struct {
 }
 
 // stream gets the reply to a turn from the agent. It sends each sentence, and then the whole reply, because Home
-// Assistant and clients without streaming wait for the whole reply. The turn has no session, so that no robot and no
-// avatar program shows it.
+// Assistant and clients without streaming wait for the whole reply. If the turn has no text, or the agent fails, it
+// sends a phrase as not-handled. The turn has no session, so no robot and no avatar program shows the turn.
 func (s *replyStream) stream(ctx context.Context, t agent.Turn) error {
 	c := s.c
 	if t.Text == "" {
@@ -93,7 +93,7 @@ func (s *replyStream) stream(ctx context.Context, t agent.Turn) error {
 	return s.finish(typeHandled, reply.Text)
 }
 
-// sendReply sends a part of the reply if it is a sentence.
+// sendReply sends a part of the reply if the part is a sentence. It starts the stream before the first sentence.
 func (s *replyStream) sendReply(r agent.Reply) error {
 	say, isSentence := r.(agent.Say)
 	if !isSentence {
@@ -111,7 +111,7 @@ func (s *replyStream) sendReply(r agent.Reply) error {
 	return s.c.send(typeHandledChunk, wire.Text{Text: part}, nil)
 }
 
-// finish sends the whole reply, and ends the stream if a sentence was sent.
+// finish sends the whole reply in an event of type name, and ends the stream if a sentence was sent.
 func (s *replyStream) finish(name, text string) error {
 	if err := s.c.send(name, handled{text, s.context}, nil); err != nil || !s.begun {
 		return err

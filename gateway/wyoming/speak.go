@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// sentenceTimeout bounds synthesizing and sending a sentence. It is long, because a client may read the sound only as
-	// fast as it plays it.
+	// sentenceTimeout is how long synthesizing and sending a sentence may take. It is long, because a client may read
+	// the sound only as fast as it plays the sound.
 	sentenceTimeout = time.Minute
-	maxSamples      = 2048 // samples in one event
+	maxSamples      = 2048 // maximum number of samples in one event
 )
 
 // format is the format of synthesized sound.
@@ -28,12 +28,12 @@ var format = wire.Format{Rate: voice.SpeakerRate, Width: 2, Channels: 1}
 type synthesis struct {
 	speech    *thinker.Speech // splits the text into sentences
 	bytes     int             // number of received bytes
-	sentences chan string     // sentences to speak, closed at the end of the text; has room for all sentences of a text of limit.Said bytes
+	sentences chan string     // sentences to speak; closed at the end of the text; has room for all sentences of limit.Said bytes
 	engine    voice.Synthesizer
 	options   voice.Options
 }
 
-// handleText handles an event of a text that is to be spoken.
+// handleText handles an event of a text to be spoken, which arrives at once or as a stream.
 func (c *connection) handleText(e wire.Event) error {
 	switch e.Type {
 	case wire.TypeSynthesizeChunk:
@@ -112,8 +112,8 @@ func (c *connection) synthesizeText(s *synthesis, text string) error {
 	return nil
 }
 
-// endSynthesis queues the rest of the text and marks its end. One more response is then owed: the event that follows
-// the last sound.
+// endSynthesis queues the sentences that remain, and marks the end of the text. One more response is then owed: the
+// event that follows the last sound.
 func (c *connection) endSynthesis(s *synthesis) {
 	c.queueSentences(s, s.speech.Flush())
 	c.countOwed(1)
@@ -130,7 +130,7 @@ func (c *connection) queueSentences(s *synthesis, replies []agent.Reply) {
 	}
 }
 
-// speakAtOnce sends the whole text as one sound.
+// speakAtOnce sends the sound of the whole text between one audio-start and one audio-stop.
 func (c *connection) speakAtOnce(ctx context.Context, s *synthesis) error {
 	if err := c.send(wire.TypeAudioStart, format, nil); err != nil {
 		return err
@@ -141,7 +141,8 @@ func (c *connection) speakAtOnce(ctx context.Context, s *synthesis) error {
 	return c.send(wire.TypeAudioStop, nil, nil)
 }
 
-// speakStream sends each sentence as its own sound, while more text is being received.
+// speakStream sends the sound of each sentence between an audio-start and an audio-stop of its own, while more text is
+// being received.
 func (c *connection) speakStream(ctx context.Context, s *synthesis) error {
 	err := c.speakAll(ctx, s, func(ctx context.Context, e voice.Synthesizer, sentence string, o voice.Options) error {
 		if err := c.send(wire.TypeAudioStart, format, nil); err != nil {
@@ -177,8 +178,8 @@ func (c *connection) speakAll(ctx context.Context, s *synthesis, speak func(cont
 	}
 }
 
-// speak sends the sound of a sentence while it is being synthesized. It skips text
-// that no engine can read.
+// speak sends the sound of a sentence while the sentence is being synthesized. It logs and skips the parts of the
+// sentence that the synthesizer cannot read.
 func (c *connection) speak(ctx context.Context, e voice.Synthesizer, sentence string, o voice.Options) error {
 	err := c.s.synthesizers.run(ctx, sentenceTimeout, func(limited context.Context) error {
 		sound := make([]byte, 0, 2*maxSamples)

@@ -51,18 +51,19 @@ type Model[E any] struct {
 	Engine E
 }
 
-// Options configures a Server. At least one of Mind, Recognizer and Synthesizer is required; the service of a nil option is not offered.
+// Options configures a Server. A mind, a recognizer or a synthesizer is required; a service without an option is not offered.
+// Hold and Log are required too.
 type Options struct {
-	Listen      net.Listener // TCP; the server closes it
+	Listen      net.Listener // TCP; closed by the server
 	Mind        mind
 	Recognizer  voice.Recognizer
 	Synthesizer voice.Synthesizer
-	// Recognizers and Synthesizers are offered instead of Recognizer and Synthesizer, if a server has several models or
-	// voices. A client names one, or gets the first for its language.
+	// Recognizers and Synthesizers, if not empty, are offered instead of Recognizer and Synthesizer: a server may have
+	// several models or voices. A client names one, or gets the first for its language.
 	Recognizers  []Model[voice.Recognizer]
 	Synthesizers []Model[voice.Synthesizer]
 
-	Hold func() (done func()) // keeps the engines open until done is called
+	Hold func() (done func()) // keeps the engines open until done is called; called for each connection
 
 	// Languages are the offered languages as BCP 47 tags; "en" if empty. The first one is used for requests without a
 	// language. RecognizerLanguages are the languages of the recognizer; if empty, they are the same as Languages.
@@ -82,10 +83,10 @@ const (
 	maxConnsPerPeer = 8                     // connections from one address
 	maxSyntheses    = 2                     // sentences that are synthesized at the same time
 	maxUtterances   = 1                     // utterances that are recognized at the same time; the embedded recognizer can recognize two, and one is reserved for robots
-	acceptPause     = 50 * time.Millisecond // pause after a connection could not be accepted
+	acceptPause     = 50 * time.Millisecond // pause after an error of Accept
 )
 
-// Server serves clients. Its methods are safe for concurrent use.
+// Server serves clients. It is safe for concurrent use.
 type Server struct {
 	listen net.Listener
 	log    *slog.Logger
@@ -112,7 +113,7 @@ type service struct {
 // slots limits how many calls run at the same time. It holds a value for each running call.
 type slots chan struct{}
 
-// run waits for a slot, and then calls do with a time limit.
+// run waits for a slot, and then calls do with a time limit. It returns the error of do, or that of ctx.
 func (s slots) run(ctx context.Context, timeout time.Duration, do func(context.Context) error) error {
 	select {
 	case s <- struct{}{}:
@@ -128,7 +129,7 @@ func (s slots) run(ctx context.Context, timeout time.Duration, do func(context.C
 // languageTag returns an expression that matches a BCP 47 tag, also with underscores instead of hyphens.
 var languageTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8}){0,4}$`) })
 
-// New returns a server, which accepts connections when Run is called.
+// New returns a server, which accepts connections when Run is called. It returns an error for invalid options.
 func New(o Options) (*Server, error) {
 	s := &Server{
 		listen: o.Listen, log: o.Log, limit: httpserver.NewConnectionLimit(maxConns, maxConnsPerPeer),
@@ -141,7 +142,8 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Apply changes the options of new connections, except Listen. The previous Hold is not called after Apply has returned.
+// Apply changes the options of new connections, except Listen and Log. The previous Hold is not called after Apply has
+// returned.
 func (s *Server) Apply(o Options) error {
 	next, err := newService(o)
 	if err != nil {
@@ -174,7 +176,8 @@ func newService(o Options) (*service, error) {
 	return &service{o, info}, err
 }
 
-// Run accepts connections until ctx ends or Close is called. It returns when all connections are closed.
+// Run accepts connections until ctx ends or Close is called. It returns when all connections are closed. It returns an
+// error if the listener was closed by somebody else.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
 	stop := context.AfterFunc(ctx, s.shut)
@@ -221,7 +224,7 @@ func (s *Server) accept() error {
 	}
 }
 
-// admit starts to serve a connection, or closes it if there are too many.
+// admit starts to serve a connection. If there are too many connections, it sends an error and closes the connection.
 func (s *Server) admit(conn net.Conn) {
 	peer := httpserver.PeerOf(conn.RemoteAddr().String())
 	service, release, err := s.addConnection(peer)
