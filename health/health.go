@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Part is the condition of a part of the appliance.
+// Part is the condition of a part of the appliance, such as its MQTT connection or the firmware catalogue.
 type Part struct {
 	Name  string    `json:"name"`
 	OK    bool      `json:"ok"`

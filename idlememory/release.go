@@ -1,7 +1,8 @@
 // Package idlememory reduces the memory of an idle program. It returns free heap memory to the
 // kernel, and unmaps the pages of the program's code and constants. These pages stay in the kernel's
-// page cache, which maps a page again within microseconds when it is used. Run maps all of them before
-// the program has to react quickly.
+// page cache, and the kernel maps each page again within microseconds when the program uses the page. The
+// appliance calls Run, which also maps all pages again at an urgent event. Child processes of the appliance
+// call AfterStart.
 package idlememory
 
 import (
@@ -22,17 +23,18 @@ const (
 	afterWork  = 30 * time.Second // after the last event
 )
 
-// populateRead is MADV_POPULATE_READ of Linux 5.14. An older kernel refuses it; then each page is
-// mapped when it is used.
+// populateRead is MADV_POPULATE_READ of Linux 5.14. An older kernel returns an error; then each page is
+// mapped when the program uses the page.
 const populateRead = 22
 
-// Run releases memory after one second without an event, and again after 30 s more, because a start takes
-// longer than a second. After an event, it releases memory once no event has come for 30 s. next waits for
-// an event and reports whether it is urgent; an urgent event makes Run map all released pages again. Run
-// returns when ctx ends, or when next returns an error other than the deadline of its context.
+// Run releases memory after one second without an event, and again after another 30 s without an event,
+// because a start may take longer than a second. After an event, Run releases memory once no event has come
+// for 30 s. next waits for an event and reports whether the event is urgent; an urgent event makes Run map all
+// released pages again. Run returns when ctx ends, or when next returns an error other than
+// context.DeadlineExceeded.
 func Run(ctx context.Context, next func(context.Context) (urgent bool, err error), log *slog.Logger) {
 	delay := afterStart
-	released := false // whether pages were released and not mapped again
+	released := false // whether pages were released since all pages were last mapped
 	for {
 		wait, stop := ctx, func() {}
 		if delay > 0 { // at 0 there is nothing more to release
@@ -93,9 +95,9 @@ func advise(advice uintptr, log *slog.Logger) {
 // pages is a mapping of memory: the addresses from (inclusive) and to (exclusive).
 type pages struct{ from, to uintptr }
 
-// unwritten returns the private read-only mappings of the program's file without a written page
-// (Anonymous: 0 kB). A written page, for example by the loader, would be lost by unmapping it. smaps has
-// the format of /proc/PID/smaps.
+// unwritten returns the private read-only mappings of the program's file that have no written page
+// (Anonymous: 0 kB). Unmapping a written page, for example one that the loader has written, would lose its
+// content. smaps has the format of /proc/PID/smaps.
 func unwritten(smaps []byte, program string) (mappings []pages) {
 	var p pages
 	for line := range strings.Lines(string(smaps)) {

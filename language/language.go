@@ -8,8 +8,8 @@
 //
 // The JSON files in the folder have the words of the owner's page and of the face.
 //
-// In a message, {name} stands for a value, and {n, one: a minute, other: # minutes} for
-// the plural form that CLDR's rules select for the number n; # stands for the number.
+// In a message, {name} is replaced by a value, and {n, one: a minute, other: # minutes} by
+// the plural form that CLDR's rules select for the number n, with the number in place of #.
 // Messages are whole sentences, never fragments to be joined. Every catalogue has the
 // same messages with the same values, which a test checks.
 package language
@@ -44,7 +44,7 @@ func Match(tags ...string) (Tag, bool) { return Among(All(), tags...) }
 
 // Among returns the language of the list that matches the first of tags with a match, in
 // the spelling of the list. A tag may also be the English name of a language, such as
-// "german".
+// "german". Tags of more than 35 bytes match nothing.
 func Among[T ~string](list []T, tags ...string) (match T, found bool) {
 	var supported []language.Tag
 	for _, t := range list {
@@ -84,15 +84,16 @@ func englishNames() map[string]string {
 		"greek": "el", "romanian": "ro", "catalan": "ca"}
 }
 
-// Bounds of an Accept-Language header, which may come from anybody.
+// Limits of tags and of Accept-Language headers, which any client may send.
 const (
 	maxHeader   = 512 // bytes of the header that are read
-	maxTag      = 35  // length of a tag, in bytes
-	maxAccepted = 10  // number of entries that are read
+	maxTag      = 35  // length of a tag for Among, in bytes
+	maxAccepted = 10  // entries of the header that are read
 )
 
 // Accepted returns the tags of an Accept-Language header, the most preferred first. It
-// leaves out invalid tags, and ignores entries after the first 512 bytes or the first ten.
+// leaves out invalid tags. It ignores an entry that does not end within the first 512 bytes,
+// and all entries after the tenth.
 func Accepted(header string) (tags []string) {
 	if len(header) > maxHeader {
 		header = header[:strings.LastIndexByte(header[:maxHeader], ',')+1]

@@ -18,7 +18,7 @@ type message []part
 type part struct {
 	text  string                 // the text; empty for a placeholder
 	value string                 // name of the value; "" for a text
-	forms map[plural.Form]string // texts for the value as a number, with # for the number; nil for other values
+	forms map[plural.Form]string // for a number: the text of each plural form, with # in place of the number; otherwise nil
 }
 
 // pluralForms returns the plural forms by their names in CLDR.
@@ -27,7 +27,7 @@ func pluralForms() map[string]plural.Form {
 		"other": plural.Other}
 }
 
-// formOf returns the plural form that a language uses for a number.
+// formOf returns the plural form that a language uses for a whole number.
 func formOf(tag Tag, n int) plural.Form {
 	return plural.Cardinal.MatchPlural(language.Make(string(tag)), max(n, -n), 0, 0, 0, 0)
 }
@@ -121,8 +121,8 @@ func nameOf(form plural.Form) string {
 	return ""
 }
 
-// fill returns the message with values in place of the placeholders. A placeholder whose
-// value is unknown stays unchanged. value returns the value with a name.
+// fill returns the message with values in place of the placeholders. value returns the value
+// with a name. A placeholder whose value is unknown becomes {name}, without its plural forms.
 func (m message) fill(tag Tag, value func(name string) (string, bool)) string {
 	var b strings.Builder
 	for _, p := range m {

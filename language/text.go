@@ -48,14 +48,14 @@ func (c *splitter) add(r rune) {
 		c.addMark(r)
 	case r == '\'' && len(c.word) > 0 && !c.digits:
 		c.word = append(c.word, r)
-	case unicode.Is(unicode.Cf, r): // invisible characters, such as joiners, are ignored
+	case unicode.Is(unicode.Cf, r): // invisible characters, such as joiners, do not end a word
 	default:
 		c.flush()
 	}
 }
 
-// extendWord adds a letter or a digit to the current word. Between letters and digits a new
-// word begins.
+// extendWord adds a letter or a digit to the current word. It first ends a word of digits
+// before a letter, and a word of letters before a digit.
 func (c *splitter) extendWord(digits bool, r rune) {
 	if digits != c.digits {
 		c.flush()
@@ -64,7 +64,7 @@ func (c *splitter) extendWord(digits bool, r rune) {
 	c.word = append(c.word, r)
 }
 
-// addMark adds a combining mark to the previous letter, if there is one.
+// addMark adds a combining mark to the previous letter. It ignores other marks.
 func (c *splitter) addMark(r rune) {
 	switch last := len(c.words) - 1; {
 	case len(c.word) > 0 && !c.digits:
@@ -94,7 +94,7 @@ func digit(r rune) (n rune) {
 // Spaceless reports whether r is a letter of a script without spaces between words: Chinese,
 // Japanese, Thai, Lao, Khmer or Burmese.
 func Spaceless(r rune) bool {
-	const longVowel = 'ー' // Japanese, although Unicode does not assign it to one script
+	const longVowel = 'ー' // Japanese, although Unicode does not assign this letter to a single script
 	return r == longVowel || r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana,
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) && !unicode.Is(unicode.M, r) && !unicode.Is(unicode.Nd, r)
 }

@@ -12,8 +12,8 @@ type unit struct {
 	many string // form for other numbers
 }
 
-// unitSymbols matches the symbols of units. Longer symbols come before those with which they begin, since
-// the first alternative that matches wins.
+// unitSymbols matches the symbols of units. "km/h" comes before "km", and so on, because the first alternative
+// that matches is used.
 const unitSymbols = `km/h|m/s|mph|km²|km2|m²|m2|m³|m3|°C|℃|°F|kWh|kW|hPa|km|cm|mm|kg|mg|ml|mL|GB|MB|°`
 
 // Regular expressions of numbers with a unit or a currency. The currency may precede or follow the number.
@@ -26,7 +26,7 @@ var (
 	})
 )
 
-// keySymbol returns the key in Units for a symbol: "km²" for "km2".
+// keySymbol returns the key in Units for a symbol, such as "km²" for "km2".
 func keySymbol(symbol string) string {
 	return strings.NewReplacer("km2", "km²", "m2", "m²", "m3", "m³", "℃", "°C", "mL", "ml", "￥", "¥").Replace(symbol)
 }
@@ -43,8 +43,8 @@ func UnitsOf(tag string) Units {
 // HasNumber reports whether a sentence has a digit. Speak changes no other sentences.
 func HasNumber(sentence string) bool { return strings.ContainsAny(sentence, "0123456789") }
 
-// Speak replaces the symbols of units and currencies next to numbers by words, because synthesizers would
-// spell the symbols.
+// Speak returns a sentence with words in place of the symbols of units and currencies next to numbers, because
+// synthesizers would spell the symbols.
 func (units Units) Speak(sentence string) string {
 	if units == nil || !HasNumber(sentence) {
 		return sentence

@@ -15,8 +15,9 @@ import (
 //go:embed */spoken.yaml */shown.yaml
 var catalogues embed.FS
 
-// Catalogue contains the words of all languages. It reads a language when the language is
-// first requested. The zero Catalogue is ready to use. A Catalogue is safe for concurrent use.
+// Catalogue contains the words of all languages. It reads the files of a language when the
+// language is first requested. The zero Catalogue is ready to use. A Catalogue is safe for
+// concurrent use.
 type Catalogue struct {
 	mu   sync.Mutex
 	read map[Tag]*Words // the languages read so far
@@ -112,7 +113,7 @@ func (w *Words) add(from fs.FS, name string) error {
 // Name returns the name of the language in the language itself.
 func (w *Words) Name() string { return w.Message("language.name") }
 
-// Has reports whether there is a message with a key and a text; an empty text does not count.
+// Has reports whether there is a message with a key and with a text that is not empty.
 func (w *Words) Has(key string) bool { return w.messages[key] != nil }
 
 // Message returns the message with a key such as "phrases.awake". pairs alternates between

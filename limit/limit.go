@@ -55,7 +55,7 @@ const Tokens = 100_000
 const Moment = 2 * time.Second
 
 // Restart returns the delay before a program is started again, or a server connected again, after a
-// number of failures in a row: 1 s, doubled with each failure, at most a minute.
+// number of failures in a row: 1 s for 0 failures, doubled for each failure, at most a minute.
 func Restart(failures int) time.Duration { return min(time.Second<<min(failures, 10), time.Minute) }
 
 // First returns the key of the smallest value by compare. Callers use it to choose the entry to remove from

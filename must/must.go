@@ -1,7 +1,7 @@
 // Package must ends a test when a step that is not under test fails.
 package must
 
-// T is implemented by *testing.T and by the tests of package rapid.
+// T is implemented by *testing.T, and by *rapid.T of pgregory.net/rapid.
 type T interface {
 	Helper()
 	Fatal(args ...any)
