@@ -12,11 +12,12 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// announce logs and publishes a check-in, and publishes which strangers the registry has removed. For
-// all robots that are not adopted together, each happens at most maxLogged times per minute.
+// announce logs and publishes a check-in, and publishes an event for each stranger (a robot that is not
+// adopted) that the registry has removed. The check-ins of all strangers together are logged and published at
+// most maxLogged times per minute. At most maxLogged removals per minute are published.
 func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission, now time.Time) {
 	for _, id := range a.Gone {
-		if ok, _ := s.forgotten.allow(now); ok { // a missing event does no harm, since subscribers limit their number of robots themselves
+		if ok, _ := s.forgotten.allow(now); ok { // a missing event does no harm, since each subscriber limits its number of robots
 			s.o.Bus.Publish(id, "", event.RobotForgotten{})
 		}
 	}
@@ -57,7 +58,7 @@ func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission,
 // maxLogged is the largest number of lines per minute that a logLimit permits.
 const maxLogged = 30
 
-// logLimit limits the number of log lines per minute. The zero value is ready to use.
+// logLimit limits the number of log lines or events per minute. The zero value is ready to use.
 type logLimit struct {
 	mu      sync.Mutex
 	until   time.Time // end of the current minute
@@ -88,7 +89,7 @@ func (r *logLimit) allow(now time.Time) (ok bool, dropped int) {
 type Refusal struct {
 	At      time.Time `json:"at"` // time of the latest request
 	Address string    `json:"address"`
-	Device  string    `json:"device"` // device ID from the robot; may be invalid
+	Device  string    `json:"device"` // device ID that the robot has sent; may be invalid
 	Code    string    `json:"code"`
 	Reason  string    `json:"reason"`
 	Count   int       `json:"count"` // number of requests
@@ -98,7 +99,7 @@ type Refusal struct {
 
 const (
 	maxRefusals        = 10          // stored refusals
-	maxOfAddress       = 3           // stored refusals of one address, so that it cannot displace the others
+	maxOfAddress       = 3           // stored refusals of one address, so that one address cannot displace all others
 	refusalLogInterval = time.Minute // shortest interval between two log lines about a refusal
 )
 
@@ -109,12 +110,13 @@ type refusals struct {
 	lines logLimit
 }
 
-// add stores a refusal and reports whether to log it. dropped is the number of other log lines
-// that were dropped, see logLimit.allow.
+// add stores a refusal and reports whether to log the refusal. dropped is the number of other log
+// lines that were dropped, see logLimit.allow.
 func (r *refusals) add(n Refusal) (log bool, dropped int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// Only these two errors prove that the robot exists; with any other, the ID may be invented, and one entry per address is enough.
+	// Only unknown_host and no_upgrade prove that the robot exists. With any other error the ID may be invented, and one entry per address
+	// and error is enough.
 	i := slices.IndexFunc(r.list, func(other Refusal) bool {
 		return other.Address == n.Address && other.Code == n.Code && (other.Device == n.Device || n.Code != "unknown_host" && n.Code != "no_upgrade")
 	})
@@ -133,8 +135,8 @@ func (r *refusals) add(n Refusal) (log bool, dropped int) {
 	return log, dropped
 }
 
-// makeRoom drops the oldest refusal of an address that has maxOfAddress of them, or else the oldest of all
-// if the list is full. r.mu must be held.
+// makeRoom drops the oldest refusal of an address if the address has maxOfAddress refusals, or else the
+// oldest of all refusals if the list is full. r.mu must be held.
 func (r *refusals) makeRoom(address string) {
 	ofAddress, oldest := 0, -1
 	for i, refusal := range r.list {
@@ -165,8 +167,8 @@ func (s *Service) ForgetRefused() {
 	s.o.Bus.Publish("", "", event.Changed{What: "refused"})
 }
 
-// TurnAway stores and logs that a robot's request was refused: a check-in, or the handshake of a WebSocket.
-// err says why.
+// TurnAway stores and logs that a robot's request was refused because of err. The request is a check-in, or
+// the handshake of a WebSocket.
 func (s *Service) TurnAway(r *http.Request, err error) {
 	id, _ := identity(r)
 	s.recordRefusal(err, hostOf(r.RemoteAddr), id, time.Now())

@@ -23,7 +23,7 @@ type Asset struct {
 	Name  string           `json:"name"`
 	Size  int64            `json:"size"` // bytes
 	Added time.Time        `json:"added"`
-	Files []espimage.Asset `json:"files,omitempty"` // the files in the asset file; only set by AddAsset
+	Files []espimage.Asset `json:"files,omitempty"` // the files in the asset file; nil unless returned by AddAsset
 }
 
 const (
@@ -65,8 +65,8 @@ func (f *Firmware) Assets() ([]Asset, error) {
 }
 
 // AddAsset stores an asset file. It replaces a file with the same name; running downloads of
-// that file are completed. A file that is invalid or incomplete is not stored. Refusals have a
-// code and a status; other errors are internal.
+// that file are completed. A file that is invalid or incomplete is not stored. The error is a
+// *httpserver.Fault, an *http.MaxBytesError, or an internal error.
 func (f *Firmware) AddAsset(ctx context.Context, name string, body io.Reader) (Asset, error) {
 	if !assetName().MatchString(name) {
 		return Asset{}, errAssetName
@@ -98,7 +98,8 @@ func (f *Firmware) AddAsset(ctx context.Context, name string, body io.Reader) (A
 	return Asset{Name: name, Size: read.Size, Added: time.Now(), Files: read.Files}, nil
 }
 
-// RemoveAsset removes an asset file durably. Running downloads are completed.
+// RemoveAsset removes an asset file. After it has returned nil, a power cut does not bring the file back.
+// Running downloads are completed.
 func (f *Firmware) RemoveAsset(name string) error {
 	if !assetName().MatchString(name) {
 		return errNoAsset
@@ -120,7 +121,7 @@ func (f *Firmware) RemoveAsset(name string) error {
 // AssetFor returns the path and query of a URL at which the robot can download an asset file. The
 // URL is valid for ticketLifetime. The firmware downloads the file at its next start, and erases the
 // present assets before it checks the size of the new ones. Therefore AssetFor returns an error for a
-// file that is too large for the robot's partition, if the robot has reported the partition's size.
+// file that is too large for the robot's partition, if the size of the partition is known.
 func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path string, err error) {
 	size, ok := f.assetSize(name)
 	if !ok {
@@ -140,7 +141,7 @@ func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path stri
 // is never valid for an image.
 const assetTicket = "assets/"
 
-// assetSize returns the size of an asset file. ok is false if it does not exist.
+// assetSize returns the size of an asset file. ok is false if there is no such file or name is invalid.
 func (f *Firmware) assetSize(name string) (bytes int64, ok bool) {
 	if !assetName().MatchString(name) {
 		return 0, false

@@ -6,7 +6,8 @@ import (
 	"perch/health"
 )
 
-// Condition returns the state of the catalogue, with stopped rollouts and damaged images.
+// Condition returns the condition of the catalogue. It is not OK if a rollout has stopped or an image is
+// damaged; the note then describes one of them.
 func (f *Firmware) Condition() health.Part { return condition(f.List()) }
 
 // condition returns the result of Condition for the given images.

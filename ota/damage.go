@@ -15,7 +15,7 @@ import (
 // checkedFile is the result of checking an image's file.
 type checkedFile struct {
 	info   os.FileInfo // metadata of the file; nil if there was no file
-	damage error       // nil if the file is not damaged
+	damage error       // what is wrong with the file; nil if the file is undamaged
 }
 
 // isUnchanged reports whether info is the metadata of the checked file.
@@ -50,7 +50,7 @@ func (c *imageCheck) wait() bool {
 // check returns the running check of an image's file, or starts a check. The file is read only
 // if its metadata has changed since the last check. The caller holds f.mu; the check does not
 // hold f.mu while it reads, because a failing SD card may block for minutes. After Close, check
-// starts nothing, and a check that it returns never ends.
+// starts no check; if none is running, it returns an imageCheck whose done is never closed.
 func (f *Firmware) check(sha string) *imageCheck {
 	if c, running := f.checking[sha]; running {
 		return c
@@ -93,9 +93,9 @@ func (f *Firmware) Close() {
 	f.checks.Wait()
 }
 
-// decide returns the state of a robot after a check-in, and the verdict. It offers only an image
-// whose file it has checked. ok is false if the robot is new and no more robots can be stored.
-// The caller holds f.mu, which decide releases while it waits.
+// decide returns the state of a robot after a check-in, and the verdict. It offers an image only
+// after a check of the image's file. ok is false if the robot is new and no more robots can be stored.
+// The caller holds f.mu, which decide releases while it waits for a check.
 func (f *Firmware) decide(s sighting) (unit Unit, v verdict, ok bool) {
 	checked := map[string]bool{}
 	for readable := true; ; {
@@ -122,8 +122,8 @@ func (f *Firmware) decide(s sighting) (unit Unit, v verdict, ok bool) {
 	}
 }
 
-// errUnread stands in for the damage of images that cannot be offered now, because a check of a
-// file has not ended in time.
+// errUnread is used as the damage of all undamaged images during a check-in in which the check of a
+// file has not ended in time, so that no image is offered.
 var errUnread = errors.New("its file could not be read yet")
 
 // recordCheck stores the result of checking an image's file, and logs and publishes new damage.
@@ -149,7 +149,7 @@ func (f *Firmware) recordCheck(sha string, info os.FileInfo, err error) {
 // errHash is the damage of a file whose name is not the hash of its content.
 var errHash = errors.New("its SHA-256 does not match")
 
-// checkHash reads a file and compares its SHA-256.
+// checkHash reads a file and returns errHash if its SHA-256, in hex, is not want.
 func checkHash(name, want string) error {
 	file, err := os.Open(name)
 	if err != nil {
@@ -166,8 +166,8 @@ func checkHash(name, want string) error {
 	return nil
 }
 
-// checkSendable returns an error if an image cannot be sent now. It checks the file and waits at
-// most queueTimeout, which is less than robots wait for a response.
+// checkSendable returns an error if an image cannot be sent now. It checks the file, for at most
+// queueTimeout. Robots wait longer for a response.
 func (f *Firmware) checkSendable(ctx context.Context, sha string) error {
 	f.mu.Lock()
 	_, ok := f.images[sha]
@@ -194,7 +194,7 @@ func (f *Firmware) checkSendable(ctx context.Context, sha string) error {
 }
 
 // recordDamageWhileSent records damage that was found while the file of an image was sent. The
-// check has not found it, because the metadata of the file has not changed.
+// check before it has not read the file, because the metadata of the file has not changed.
 func (f *Firmware) recordDamageWhileSent(sha string) {
 	info, err := os.Lstat(f.path(sha))
 	f.mu.Lock()

@@ -23,9 +23,9 @@ const (
 	stallTimeout     = 30 * time.Second // longest time without progress, as in the firmware
 	queueTimeout     = 20 * time.Second // how long a download may wait to begin; the firmware waits longer for a response
 	ticketLifetime   = 24 * time.Hour
-	progressInterval = time.Second // shortest interval between two events, since many events would delay others on the bus
-	// maxPace is the largest number of bytes per second. A robot cannot write faster to its
-	// flash. Thirty downloads at the speed of the network would slow down conversations.
+	progressInterval = time.Second // shortest interval between two events of one download, since many events would delay others on the bus
+	// maxPace is the largest number of bytes per second of one download. A robot cannot write faster
+	// to its flash. Thirty downloads at the speed of the network would slow down conversations.
 	maxPace = 512 << 10
 )
 
@@ -38,7 +38,7 @@ func (f *Firmware) location(sha string, id device.ID, now time.Time) string {
 	return imagePath + sha + imageExt + "?r=" + f.ticket(sha, id, now)
 }
 
-// ticket returns a ticket, with which a robot may download a file for a day.
+// ticket returns a ticket, with which a robot may download a file until ticketLifetime after now.
 func (f *Firmware) ticket(file string, id device.ID, now time.Time) string {
 	until := strconv.FormatInt(now.Add(ticketLifetime).Unix(), 36)
 	return string(id) + "." + until + "." + f.ticketMAC(file, id, until)
@@ -51,7 +51,7 @@ func (f *Firmware) ticketMAC(file string, id device.ID, until string) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16])
 }
 
-// checkTicket checks a ticket for a file and returns its robot.
+// checkTicket returns the robot of a ticket for a file, or errTicket if the ticket is not valid now.
 func (f *Firmware) checkTicket(file, ticket string, now time.Time) (device.ID, error) {
 	parts := strings.Split(ticket, ".")
 	if len(parts) != 3 {
@@ -65,9 +65,9 @@ func (f *Firmware) checkTicket(file, ticket string, now time.Time) (device.ID, e
 	return id, nil
 }
 
-// isTicketCurrent reports whether a ticket that ends at until is valid now. If the clock was set
-// after the start of the appliance, it is enough that the ticket is valid by the clock as it was
-// before, because the ticket may have been made before.
+// isTicketCurrent reports whether a ticket that ends at until is valid at now. The ticket is also
+// valid if it would be by a clock that was not set since the start of the appliance, because the
+// ticket may have been made before the clock was set.
 func (f *Firmware) isTicketCurrent(until, now time.Time) bool {
 	isValidAt := func(now time.Time) bool {
 		left := until.Sub(now.Round(0).Truncate(time.Second))
@@ -159,15 +159,15 @@ func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, 
 	return nil
 }
 
-// pacedWriter sends a response at maxPace. Each Write must be received within stallTimeout. For
-// a whole image it publishes the progress, and does not send the end if the hash of the file is
-// wrong: a robot that does not receive the end keeps its present image. pacedWriter has no
-// method ReadFrom, which would send the whole file at once.
+// pacedWriter sends a response at maxPace. Each Write must end within stallTimeout. For a whole
+// image it publishes the progress, and does not send the last bytes if the hash of the file is
+// wrong: a robot that does not receive them keeps its present image. pacedWriter has no method
+// ReadFrom, which would send the whole file at once.
 type pacedWriter struct {
 	http.ResponseWriter
 	ctx      context.Context // context of the request
 	control  *http.ResponseController
-	size     int64 // of the response, in bytes
+	size     int64 // of the file, in bytes
 	pace     limit.Pace
 	firmware *Firmware
 	id       device.ID
@@ -178,7 +178,7 @@ type pacedWriter struct {
 	reported time.Time // when the progress was last published
 }
 
-// Write sends a part of the response.
+// Write sends a part of the response, and then waits as maxPace requires.
 func (p *pacedWriter) Write(b []byte) (int, error) {
 	if p.sha != "" {
 		p.sum.Write(b)
@@ -187,7 +187,7 @@ func (p *pacedWriter) Write(b []byte) (int, error) {
 			return 0, errHash
 		}
 	}
-	_ = p.control.SetWriteDeadline(time.Now().Add(stallTimeout)) // every network connection has deadlines
+	_ = p.control.SetWriteDeadline(time.Now().Add(stallTimeout)) // returns no error for a network connection
 	n, err := p.ResponseWriter.Write(b)
 	p.sent += int64(n)
 	if now := time.Now(); p.sha != "" && n > 0 && (p.sent == p.size || now.Sub(p.reported) >= progressInterval) {

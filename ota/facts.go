@@ -14,12 +14,13 @@ type Facts struct {
 	Revision int           `json:"revision"`         // major * 100 + minor; -1 if not reported
 	Slot     int64         `json:"slot"`             // bytes of the smallest partition for updates; 0 if not reported
 	Fixed    bool          `json:"fixed,omitempty"`  // whether the robot reports partitions, but none for updates
-	Assets   int64         `json:"assets,omitempty"` // bytes of the partition for fonts, wake words and faces; 0 if not reported
+	Assets   int64         `json:"assets,omitempty"` // bytes of the partition for asset files (see Asset); 0 if not reported
 }
 
 // parseFacts parses the facts in the body of a check-in, and the SHA-256 of the running
-// image's ELF file. It returns nil and "" for invalid or missing values. The fields of
-// checkInBody are parsed separately, so that facts of an unknown form do not make them invalid.
+// image's ELF file. f is nil if the body is invalid or names no known chip; elf is empty if the
+// body has no valid hash. The fields of checkInBody are parsed separately, so that facts of an
+// unknown form do not make those fields invalid.
 func parseFacts(text []byte) (f *Facts, elf string) {
 	var t struct {
 		Chip     string `json:"chip_model_name"`

@@ -12,7 +12,7 @@ import (
 	"perch/ota/espimage"
 )
 
-// Limits of Fetch.
+// Limits of Fetch. stallTimeout also applies.
 const (
 	fetchTimeout = 15 * time.Minute
 	maxRedirects = 5
@@ -21,9 +21,9 @@ const (
 // errFetchStalled is the cause of a download that was cancelled for lack of progress.
 var errFetchStalled = errors.New("nothing arrived for 30 seconds")
 
-// Fetch downloads an image from an address and adds it to the catalogue for one board. It
-// returns the image's version. The server need not be trusted, because the file must have the
-// expected SHA-256. Errors have a code and a status.
+// Fetch downloads an image from an HTTP or HTTPS URL and adds the image to the catalogue for one
+// board. It returns the image's version. The server need not be trusted, because the file must have
+// the expected SHA-256, in lower-case hex. The error is a *httpserver.Fault or an internal error.
 func (f *Firmware) Fetch(ctx context.Context, from, sha256, board string, now time.Time) (version string, err error) {
 	u, err := url.Parse(from)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(from) > 2000 {
@@ -51,7 +51,7 @@ func (f *Firmware) Fetch(ctx context.Context, from, sha256, board string, now ti
 	return image.Version, err
 }
 
-// request requests a file and returns the body of the response. The error is a *httpserver.Fault.
+// request requests a file and returns the body of the response. Its error is a *httpserver.Fault.
 func (f *Firmware) request(ctx context.Context, u *url.URL) (io.ReadCloser, error) {
 	notFetched := func(format string, values ...any) error {
 		return refuse("not_fetched", http.StatusBadGateway,

@@ -37,7 +37,8 @@ type FirmwareOptions struct {
 	Signer ed25519.PublicKey // every image must be signed with this key; nil means that no signature is required
 	Bus    publisher
 	Zone   *time.Location // time zone of the hours of rollouts
-	// Stopped is called when a rollout stops because the image has failed on too many of the first robots.
+	// Stopped is called when the rollout of a version stops, because the image has failed on too many (failed)
+	// of the first robots (first). It must not call methods of Firmware.
 	Stopped func(version string, failed, first int)
 	Log     *slog.Logger
 	Fetch   http.RoundTripper // downloads images by URL; nil means an ordinary http.Transport
@@ -53,7 +54,7 @@ type Firmware struct {
 	o         FirmwareOptions
 	started   time.Time            // wall clock at the start
 	running   func() time.Duration // returns the time since the start, regardless of changes of the clock
-	uploads   chan struct{}        // contains a value during an upload; only one is allowed at a time
+	uploads   chan struct{}        // contains a value during an upload; only one upload is allowed at a time
 	downloads chan struct{}        // contains a value for each download
 
 	checks sync.WaitGroup // waits for the running checks of files
@@ -62,9 +63,9 @@ type Firmware struct {
 	images   map[string]Record      // key: SHA-256
 	checked  map[string]checkedFile // results of the latest checks; key: SHA-256
 	checking map[string]*imageCheck // running checks; key: SHA-256
-	closed   bool                   // whether Close was called: no more checks may start
+	closed   bool                   // whether Close was called, after which no check may start
 	units    map[device.ID]Unit
-	busy     map[device.ID]int // number of downloads by each robot
+	busy     map[device.ID]int // number of downloads that each robot runs or waits for
 }
 
 // Limits of the catalogue.
@@ -98,8 +99,8 @@ func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
 
 var errNoImage = refuse("unknown_image", http.StatusNotFound, "there is no such image in the catalogue")
 
-// records returns all images, newest first, and sets the damage of each as far as it is known. The
-// caller holds f.mu.
+// records returns all images, newest first, each with its damage if a check has found any. The caller
+// holds f.mu.
 func (f *Firmware) records() []Record {
 	records := slices.SortedFunc(maps.Values(f.images), newestFirst)
 	for i := range records {
@@ -142,9 +143,10 @@ func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 	return v.offer, v.force
 }
 
-// afterChoices returns a time for a new choice of the owner: now, or, if the clock was set back, a
-// time just after the latest choice. The owner makes a choice by adding an image, or by choosing an
-// image for a robot. The latest choice decides which image is installed. The caller holds f.mu.
+// afterChoices returns a time for a new choice of the owner: now, or a time just after the latest choice
+// if that is not before now, for example because the clock was set back. The owner makes a choice by adding
+// an image, or by choosing an image for a robot. The latest choice decides which image is installed. The
+// caller holds f.mu.
 func (f *Firmware) afterChoices(now time.Time) time.Time {
 	choices := []time.Time{{}}
 	for _, r := range f.images {
@@ -163,7 +165,7 @@ func (f *Firmware) afterChoices(now time.Time) time.Time {
 	return now
 }
 
-// storeUnit stores the state of a robot. The caller holds f.mu.
+// storeUnit stores the state of a robot, which a power cut may undo (see table). The caller holds f.mu.
 func (f *Firmware) storeUnit(id device.ID, u Unit) {
 	f.units[id] = u
 	f.o.Units.PutSoon(string(id), u)
@@ -240,8 +242,8 @@ func (f *Firmware) describe(r Record) Shown {
 
 // Plan sets the rollout of an image. A stopped rollout begins again, but not for the robots on
 // which the image has failed. A plan that only pauses or resumes the rollout changes nothing
-// else: it does not restart a stopped rollout or forget the first robots. Refusals have a code and
-// a status; other errors are internal.
+// else: it does not restart a stopped rollout or forget the first robots. The error is a
+// *httpserver.Fault or an internal error.
 func (f *Firmware) Plan(sha string, plan Rollout) (Shown, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -271,7 +273,8 @@ func (f *Firmware) publishChange(name string) {
 	f.o.Bus.Publish("", "", event.Changed{What: "firmware", ID: name})
 }
 
-// Remove removes an image from the catalogue. Running downloads are completed.
+// Remove removes an image from the catalogue, and the robots' trials of the image. Running downloads are
+// completed.
 func (f *Firmware) Remove(sha string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -357,9 +360,10 @@ func (f *Firmware) latest(u Unit) *Record {
 }
 
 // Install makes the appliance offer an image to a robot at its next check-in, regardless of
-// the rollout and of earlier failures. An empty sha means the latest image. A caller can make a
-// connected robot download the image at once, by passing path, a URL's path and query, to the robot's
-// tool self.upgrade_firmware.
+// the rollout and of earlier failures. An empty sha means the latest image (see Update). path is the
+// path and query of the URL of the image: a caller can make a connected robot download the image at once
+// by calling the robot's tool self.upgrade_firmware with the URL. The error is a *httpserver.Fault or an
+// internal error.
 func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -26,7 +26,7 @@ type Image struct {
 	Length  int64     `json:"length"`       // number of bytes that a boot loader reads
 	MinRev  int       `json:"min_revision"` // lowest revision of the chip: major * 100 + minor
 	Added   time.Time `json:"added"`
-	Signed  bool      `json:"signed"` // whether the image is signed with the configured key
+	Signed  bool      `json:"signed"` // whether the image was added with a signature by the configured key
 }
 
 // Record is an image and its rollout, as stored.
@@ -34,10 +34,10 @@ type Record struct {
 	Image
 	Rollout Rollout     `json:"rollout"`
 	Stopped string      `json:"stopped,omitempty"` // why the rollout has stopped; empty if it has not
-	First   []device.ID `json:"first,omitempty"`   // the first robots that the image was offered to
+	First   []device.ID `json:"first,omitempty"`   // the first robots that the image was offered to, at most maxFirst
 	Failed  int         `json:"failed,omitempty"`  // how many robots in First counted as failed when the rollout stopped
 
-	damage error // damage of the file, if known; not stored
+	damage error // what is wrong with the file, or why the image cannot be offered now; nil if nothing is known; not stored
 }
 
 // A rollout stops if the image fails on maxFirstFailures of the first maxFirst robots.
@@ -83,9 +83,9 @@ func (i Image) check() error {
 	return nil
 }
 
-// checkUnits returns a *httpserver.Fault if there are robots of the image's boards and none of them could
-// run the image: then the declared board is wrong. If only some of them could not run it, there
-// is no error, but the image is never offered to these robots.
+// checkUnits returns a *httpserver.Fault if there are robots of the image's boards that have reported their
+// facts, and none of them could run the image: then the declared board is wrong. If only some of them could
+// not, checkUnits returns nil, but the image is never offered to these robots.
 func (i Image) checkUnits(units map[device.ID]Unit) error {
 	var lastErr error
 	for id, u := range units {
@@ -110,7 +110,8 @@ func newestFirst(a, b Record) int {
 	return cmp.Or(slices.Compare(bv, av), b.Added.Compare(a.Added), cmp.Compare(a.SHA256, b.SHA256))
 }
 
-// checkBoards checks the boards that an owner has declared. The error is a *httpserver.Fault.
+// checkBoards returns a *httpserver.Fault if the boards that an owner has declared are not 1 to maxBoards
+// valid names.
 func checkBoards(boards []string) error {
 	if len(boards) == 0 || len(boards) > maxBoards || slices.ContainsFunc(boards, func(b string) bool { return b == "" || clip(b) != b }) {
 		return refuse("bad_board", http.StatusBadRequest,

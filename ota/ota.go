@@ -52,7 +52,7 @@ type Options struct {
 	// time of the program. Robots are not sent an earlier time. Zero means that every time is
 	// sent.
 	Earliest time.Time
-	Language func() string // returns the household's language (BCP 47), for robots that report none; nil means English
+	Language func() string // returns the configured language (BCP 47), for robots that report none; nil means English
 	Log      *slog.Logger
 }
 
@@ -82,7 +82,7 @@ func New(o Options) *Service {
 // Request is a check-in.
 type Request struct {
 	Host      string // the header Host, with or without a port
-	TLS       bool   // whether the request was sent over TLS
+	TLS       bool   // whether the request was received over TLS
 	DeviceID  string // the robot's MAC address from the headers or the query; may be empty
 	ClientID  string // from the headers or the query; may be empty
 	UserAgent string // "<board>/<version>" from the firmware
@@ -91,7 +91,7 @@ type Request struct {
 	Body      []byte // may be invalid JSON, since the firmware does not escape texts
 }
 
-// Reply is the response to a check-in, as the firmware parses it.
+// Reply is the response to a check-in, in the format that the firmware parses.
 type Reply struct {
 	ServerTime serverTime  `json:"server_time,omitzero"`
 	Firmware   *firmware   `json:"firmware,omitempty"`
@@ -103,12 +103,12 @@ type Reply struct {
 // serverTime sets the robot's clock.
 type serverTime struct {
 	Timestamp int64 `json:"timestamp"`       // milliseconds since 1970, UTC
-	Offset    int   `json:"timezone_offset"` // minutes that the robot adds
+	Offset    int   `json:"timezone_offset"` // minutes that the robot adds to get the local time
 }
 
 // firmware offers an image. The robot crashes if a part of Version does not begin with a number.
-// The version "0" is never newer than the robot's version and so offers nothing. If the robot's
-// version cannot be compared, the robot would crash too, so the reply must not contain this
+// The version "0" is never newer than the robot's version and so offers nothing. The robot also
+// crashes if its own version cannot be compared; the reply to such a robot must not contain this
 // section.
 type firmware struct {
 	Version string `json:"version"`
@@ -126,7 +126,7 @@ type webSocket struct {
 }
 
 // mqtt contains the address of the MQTT broker. The robot stores the fields in the same way as
-// webSocket's. A robot that gets both sections uses MQTT.
+// those of webSocket. A robot that gets both sections uses MQTT.
 type mqtt struct {
 	Endpoint string `json:"endpoint"` // host:port; the robot uses TLS on port 8883
 	Client   string `json:"client_id"`
@@ -140,11 +140,12 @@ type mqtt struct {
 // robot that was switched off after one and a half intervals. The firmware's default is 240.
 const mqttKeepalive = 60
 
-// activation makes the robot show a message and call Activate until the owner has adopted it.
+// activation makes the robot show a message, and repeat the request for Activate until the owner has
+// adopted the robot.
 type activation struct {
 	Message   string `json:"message"`
 	Code      string `json:"code,omitempty"` // the robot shows the code and speaks its digits
-	Challenge string `json:"challenge"`      // without a challenge the robot does not call Activate
+	Challenge string `json:"challenge"`      // without a challenge the robot does not send the request for Activate
 }
 
 // refuse returns a *httpserver.Fault with a code for programs, an HTTP status and a sentence for the
@@ -154,7 +155,7 @@ func refuse(code string, status int, format string, values ...any) error {
 	return &httpserver.Fault{Word: code, HTTP: status, Sentence: err.Error(), Err: err}
 }
 
-// CheckIn handles the check-in of a robot that has booted.
+// CheckIn handles the check-in of a robot that has booted. The error is a *httpserver.Fault.
 func (s *Service) CheckIn(r Request, now time.Time) (Reply, error) {
 	checkIn, err := s.parseRequest(r)
 	if err != nil {
@@ -196,7 +197,7 @@ func (s *Service) upgrade(r device.Robot, version string, a device.Admission, bo
 const framingWithTimestamps = 2
 
 // setTransport adds the section for the robot's transport to a reply, and stores the transport in the
-// registry. Browsers always get a WebSocket.
+// registry. Browsers always get a WebSocket, and so do all robots if MQTT is disabled.
 func (s *Service) setTransport(reply *Reply, robot device.Robot, c device.CheckIn, token string, browser bool) {
 	transport := cmp.Or(robot.Settings.Transport, s.o.Transport, device.WebSocket)
 	if browser || s.o.MQTT.Port == 0 {
@@ -224,7 +225,7 @@ func (s *Service) mqttEndpoint(base string) string {
 }
 
 // newReply returns a reply with the time and, for a robot that may not connect before its owner
-// adopts it, the activation. tag is the robot's Accept-Language.
+// adopts the robot, the activation. tag is the robot's language in the format of Accept-Language.
 func (s *Service) newReply(id device.ID, a device.Admission, tag string, now time.Time) Reply {
 	_, offset := now.In(s.o.Zone).Zone()
 	var reply Reply
@@ -279,9 +280,9 @@ func parseID(text string) (device.ID, error) {
 // isBrowser reports whether a User-Agent is a browser's.
 func isBrowser(userAgent string) bool { return strings.HasPrefix(userAgent, "Mozilla/") }
 
-// clientOf returns the client that checks in. clientID is from the headers or the query. If it
-// is empty, the body identifies the client, unless the registry has bound the robot to a client
-// that sends no ID.
+// clientOf returns the client that checks in. clientID is from the headers or the query. If
+// clientID is empty, the UUID in the body identifies the client, unless the registry has bound the
+// robot to a client that sends no ID.
 func (s *Service) clientOf(id device.ID, clientID string, body checkInBody) device.Client {
 	if robot, err := s.o.Robots.Get(id); clientID == "" && (err != nil || !robot.Bound || robot.Client.Sent) {
 		return device.NewClient(text(body.UUID))
@@ -289,8 +290,8 @@ func (s *Service) clientOf(id device.ID, clientID string, body checkInBody) devi
 	return device.NewClient(clientID)
 }
 
-// baseURL returns the appliance's address for robots. It contains a port, which the firmware
-// requires.
+// baseURL returns the appliance's address for robots, such as "http://10.0.0.2:8003". The address
+// contains a port, which the firmware requires. The error is a *httpserver.Fault.
 func (s *Service) baseURL(host string, tls bool) (string, error) {
 	if s.o.PublicURL != "" {
 		return s.o.PublicURL, nil
@@ -331,14 +332,14 @@ func text(v any) string {
 	return s
 }
 
-// clip shortens an untrusted text and removes control characters, which could control a
+// clip cuts an untrusted text to 100 bytes and removes control characters, which could control a
 // terminal or begin a new line in the log.
 func clip(s string) string {
 	return plain.Clip(plain.Text(s), 100)
 }
 
 // Activate reports whether a robot that has waited for its adoption may connect now. A robot whose
-// reply contained an activation asks this repeatedly.
+// reply contained an activation sends the request repeatedly. The error is a *httpserver.Fault.
 func (s *Service) Activate(deviceID, clientID string) (bool, error) {
 	id, err := parseID(deviceID)
 	if err != nil {

@@ -11,16 +11,16 @@ import (
 	"perch/device"
 )
 
-// Rollout selects the robots that an image is offered to, and when. With the zero value, the
-// image is only installed by Install.
+// Rollout selects the robots that an image is offered to, and when. With the zero value, an
+// image is offered only to robots that the owner has chosen with Firmware.Install.
 type Rollout struct {
 	Boards  []string     `json:"boards"`           // a subset of the image's boards; empty means all of them
 	Robots  []device.ID  `json:"robots,omitempty"` // empty means all robots with these boards
 	Percent int          `json:"percent"`          // percentage of these robots; raising it adds robots and removes none
 	Hours   device.Hours `json:"hours,omitzero"`   // when the image is offered; zero means the whole day
-	Auto    bool         `json:"auto"`             // if false, robots wait for Install
+	Auto    bool         `json:"auto"`             // offer the image; if false, robots wait for Firmware.Install
 	Force   bool         `json:"force,omitempty"`  // offer the image also to robots that run a newer image, once per robot
-	Paused  bool         `json:"paused,omitempty"` // do not offer the image
+	Paused  bool         `json:"paused,omitempty"` // do not offer the image, except after Firmware.Install
 }
 
 // Limits of a rollout.
@@ -31,7 +31,7 @@ const (
 
 // ParseRollout parses the JSON of a rollout: {boards, robots?, percent, hours?: "02:00-05:00",
 // auto, force?, paused?}. The default percent is 100. find returns the ID of the robot with a
-// name or MAC address. Errors have a code and a status.
+// name or MAC address. The error is a *httpserver.Fault.
 func ParseRollout(body []byte, find func(robot string) (device.ID, error)) (Rollout, error) {
 	b := struct {
 		Boards  []string `json:"boards"`
@@ -72,7 +72,7 @@ func badRollout(format string, values ...any) error {
 }
 
 // reasonAgainst returns why the rollout does not offer an image to a robot at a time, or "" if
-// it does. Unit.reasonAgainst also considers the robot's facts and earlier offers.
+// the rollout offers the image. Unit.reasonAgainst also considers the robot's facts and earlier offers.
 func (r Rollout) reasonAgainst(sha string, robot device.ID, board string, at time.Time) string {
 	switch {
 	case r.Paused:

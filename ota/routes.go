@@ -72,7 +72,7 @@ func (s *Service) pageForPeople(r *http.Request) []byte {
 	words := s.words.In(append(language.Accepted(r.Header.Get("Accept-Language")), s.o.Language())...)
 	base, err := s.baseURL(r.Host, r.TLS != nil)
 	if err != nil {
-		base = "http://" + r.Host // robots get this error, too
+		base = "http://" + r.Host // the page does not show the error
 	}
 	say := func(name string) string { return html.EscapeString(words.Message("people." + name)) }
 	return fmt.Appendf(nil, `<!doctype html><html lang="%s"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -86,7 +86,7 @@ func (s *Service) pageForPeople(r *http.Request) []byte {
 
 // readCheckIn reads a check-in and returns the reply.
 func (s *Service) readCheckIn(c *gin.Context, id, client string) (Reply, error) {
-	// Only this request has a deadline: WebSockets on the same server have none.
+	// The deadline is set for this request only, because WebSockets on the same server have no deadline.
 	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(bodyTimeout))
 	body, _ := io.ReadAll(io.LimitReader(c.Request.Body, limit.Body+1))
 	if len(body) > limit.Body {
@@ -94,8 +94,8 @@ func (s *Service) readCheckIn(c *gin.Context, id, client string) (Reply, error) 
 		return Reply{}, refuse("body_too_large", http.StatusRequestEntityTooLarge,
 			"the check-in is larger than 64 kB, which no robot sends")
 	}
-	// Any page of the internet could fill the registry by image or script tags with this
-	// address. A browser sends no Origin header for such a tag, but sends it for requests by
+	// Otherwise any web page could fill the registry by image or script tags with this address. A
+	// browser sends no Origin header for such a tag. It sends an Origin header for the requests of
 	// scripts, which are allowed only to pages in allowed_origins.
 	if id != c.GetHeader("Device-Id") && c.GetHeader("Origin") == "" && isBrowser(c.Request.UserAgent()) {
 		return Reply{}, errNoOrigin
@@ -121,7 +121,7 @@ var errNoOrigin = refuse("no_origin", http.StatusForbidden,
 	"in a browser, only scripts of pages in allowed_origins may check in a robot; other programs may send device-id in the query")
 
 // activate handles the request of a robot that waits for its adoption. The status is 200 if the
-// robot is adopted, and otherwise 202: the robot then asks again in 3 s.
+// robot is adopted, and otherwise 202: the robot then repeats the request after 3 s.
 func (s *Service) activate(c *gin.Context) {
 	adopted, err := s.Activate(identity(c.Request))
 	switch {
@@ -134,7 +134,7 @@ func (s *Service) activate(c *gin.Context) {
 	}
 }
 
-// hostOf returns the host of an address with a port.
+// hostOf returns the host of an address with a port, or an address without a port unchanged.
 func hostOf(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

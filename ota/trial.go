@@ -22,11 +22,11 @@ const (
 	Failed      Stage = "failed"      // not offered again
 )
 
-// Trial is the state of an image on a robot, from the first offer on.
+// Trial is the state of an image on a robot, from the first offer or the owner's choice on.
 type Trial struct {
-	Stage   Stage     `json:"stage"`
+	Stage   Stage     `json:"stage"`            // empty before the first offer
 	From    string    `json:"from"`             // version of the robot at the latest offer
-	Open    bool      `json:"open,omitempty"`   // whether the robot has not checked in since the latest offer
+	Open    bool      `json:"open,omitempty"`   // whether the robot has not checked in since the latest offer or download
 	Misses  int       `json:"misses"`           // number of offers after which the robot checked in without the image
 	Forced  bool      `json:"forced,omitempty"` // whether the image was offered with force, which happens only once
 	Chosen  bool      `json:"chosen,omitempty"` // whether the owner has chosen the image for this robot, by Install or by force
@@ -51,7 +51,7 @@ type Unit struct {
 	Reported bool `json:"told"` // whether the robot has ever reported its facts
 	Facts         // as reported by the latest check-in with a valid body
 
-	Wanted string           `json:"wanted,omitempty"` // SHA-256 of the image that the owner wants to install
+	Wanted string           `json:"wanted,omitempty"` // SHA-256 of the image that the owner has chosen by Install; empty if none is due
 	Trials map[string]Trial `json:"trials,omitempty"` // key: SHA-256 of the image
 }
 
@@ -69,18 +69,18 @@ type sighting struct {
 	board   string
 	version string
 	elf     string // SHA-256 of the running ELF file, in hex; empty if unknown
-	facts   *Facts // nil if the body was invalid
+	facts   *Facts // nil if the body was invalid or named no known chip
 	at      time.Time
 }
 
 // running identifies the image that the robot runs.
 func (s sighting) running() string { return s.version + " " + s.elf }
 
-// noELF is the ELF hash of an image if the build has not set it.
+// noELF is the ELF hash of an image whose build has not set the hash.
 const noELF = "0000000000000000000000000000000000000000000000000000000000000000"
 
 // isRunning reports whether the robot runs an image. It compares the hashes of the ELF files,
-// which differ between builds, or else the versions.
+// which differ between builds, or the versions if one of the hashes is unknown.
 func (s sighting) isRunning(i Image) bool {
 	if s.elf != "" && i.ELF != noELF {
 		return s.elf == i.ELF
@@ -141,7 +141,7 @@ func (u *Unit) updateTrials(s sighting, images []Record, chosen bool, v *verdict
 		if !ok {
 			continue
 		}
-		isNewer, _ := isNewerVersion(r.Version, s.version) // both versions were comparable when the image was offered
+		isNewer, _ := isNewerVersion(r.Version, s.version) // on an error isNewer is false
 		switch {
 		case s.isRunning(r.Image), t.Open && s.version == r.Version && t.From != r.Version:
 			t = t.recordInstalled(r.Image, v)
@@ -169,8 +169,8 @@ func (t Trial) recordInstalled(i Image, v *verdict) Trial {
 }
 
 // recordMiss returns the trial after a check-in of a robot that does not run the image. If the
-// robot had downloaded the image, it has returned to the previous one: the new image crashed
-// before it was confirmed.
+// robot has downloaded or run the image before, its boot loader has returned to the previous image,
+// because the robot restarted before it confirmed the new one.
 func (t Trial) recordMiss(i Image, v *verdict) Trial {
 	t.Misses++
 	t.Open = false
@@ -195,7 +195,7 @@ func (t Trial) failureReason() string {
 	return "it was offered, and the robot came back without it"
 }
 
-// reasonAgainst returns why an image is not offered to a robot now, or "" if it is.
+// reasonAgainst returns why an image is not offered to a robot now, or "" if the image is offered.
 func (u Unit) reasonAgainst(r Record, s sighting) string {
 	wanted := u.Wanted == r.SHA256
 	t := u.Trials[r.SHA256]
@@ -247,5 +247,5 @@ func (u *Unit) setTrial(sha string, t Trial) {
 	u.Trials[sha] = t
 }
 
-// hasFailed reports whether the trial counts as a failure when the rollout of the image is judged.
+// hasFailed reports whether the trial counts as a failure in the decision to stop the image's rollout.
 func (t Trial) hasFailed() bool { return t.Stage == Failed || t.Backed && t.Stage != Installed }

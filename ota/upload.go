@@ -59,8 +59,9 @@ func AllowedFile(name string) (maxSize int64, sha256 string, ok bool) {
 func (f *Firmware) path(sha string) string { return filepath.Join(f.o.Dir, ImageFile(sha)) }
 
 // Add reads an image, checks it and adds it to the catalogue, without a rollout. If the catalogue
-// already has the image, only the boards are added to it, and that it is signed. An image that is
-// invalid or incomplete is not stored. Refusals have a code and a status; other errors are internal.
+// already has the image, Add only adds the boards to its record, and marks it as signed if it is signed
+// now. An image that is invalid or incomplete is not stored. The error is a *httpserver.Fault, an
+// *http.MaxBytesError, or an internal error.
 func (f *Firmware) Add(ctx context.Context, body io.Reader, u Upload, now time.Time) (Shown, error) {
 	if err := checkBoards(u.Boards); err != nil {
 		return Shown{}, err
@@ -88,8 +89,8 @@ func (f *Firmware) Add(ctx context.Context, body io.Reader, u Upload, now time.T
 }
 
 // upload stores a file in a folder; only one upload runs at a time. receive writes and checks
-// the file and returns its final path. done is called after the file was renamed to that path.
-// If receive returns an error, the file is removed.
+// the file and returns its final path. done is called after the file was renamed to that path, and
+// its error is returned. If receive returns an error, the file is removed.
 func (f *Firmware) upload(ctx context.Context, dir string, receive func(file *os.File) (name string, err error), done func() error) error {
 	select {
 	case f.uploads <- struct{}{}:
@@ -124,7 +125,7 @@ func (f *Firmware) upload(ctx context.Context, dir string, receive func(file *os
 	return done()
 }
 
-// receive writes an image to a file and checks it.
+// receive writes an image to a file and checks the image.
 func receive(file *os.File, body io.Reader, u Upload, now time.Time) (Image, error) {
 	n, err := io.Copy(file, io.LimitReader(body, espimage.MaxSize+1))
 	if err != nil {
@@ -147,7 +148,7 @@ func receive(file *os.File, body io.Reader, u Upload, now time.Time) (Image, err
 	return image, image.check()
 }
 
-// uploadFault returns an error for the owner about a copy from the network to a file.
+// uploadFault returns the error of Add or AddAsset for an error of copying the body to a file.
 func uploadFault(err error) error {
 	_, isFault := errors.AsType[*httpserver.Fault](err)
 	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
@@ -179,8 +180,8 @@ func diskFault(err error) error {
 	return err
 }
 
-// verify checks the signature of an image. It returns false without an error if no signature is
-// required.
+// verify checks the signature of an image. It returns false and no error if no signature is
+// required, even if there is one.
 func (f *Firmware) verify(sha, signature string) (bool, error) {
 	if f.o.Signer == nil {
 		return false, nil
@@ -273,8 +274,8 @@ func (f *Firmware) cleanUp() error {
 	return nil
 }
 
-// putAside moves the file of an image without a record to orphanedFolder. It only logs errors,
-// because such a file does no harm.
+// putAside moves the file of an image without a record to orphanedFolder. It logs the result and
+// returns no error, because such a file does no harm.
 func (f *Firmware) putAside(name string) {
 	to := filepath.Join(f.o.Dir, orphanedFolder, name)
 	err := os.MkdirAll(filepath.Dir(to), 0o750)

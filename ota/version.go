@@ -12,8 +12,8 @@ import (
 // The error means that std::stoi would throw an exception, which aborts the firmware.
 func parseVersion(version string) ([]int32, error) {
 	var parts []int32
-	// std::getline returns no part for an empty text or after a final dot. A text in the
-	// firmware ends at the first NUL.
+	// std::getline returns no part for an empty text, and none after a final dot. In the firmware a
+	// text ends at the first NUL.
 	rest, _, _ := strings.Cut(version, "\x00")
 	for rest != "" {
 		part, after, _ := strings.Cut(rest, ".")
@@ -35,7 +35,8 @@ func parseVersion(version string) ([]int32, error) {
 }
 
 // isNewerVersion reports whether a robot would replace the running version by the offered one.
-// The first differing part decides; if no part differs, the version with more parts is newer.
+// The first differing part decides; if no part differs, the version with more parts is newer. It
+// returns an error if the firmware cannot compare one of the versions.
 func isNewerVersion(offered, running string) (bool, error) {
 	o, err := parseVersion(offered)
 	if err != nil {
