@@ -19,7 +19,7 @@ type appReader struct {
 // run reads the given number of segments and the parts after them, and checks the application.
 func (r *appReader) run(segments int) error {
 	r.at = headerSize
-	sum := byte(0xEF) // the initial value that the format defines
+	sum := byte(0xEF) // initial value of the checksum
 	for n := range segments {
 		data, err := r.segment(n)
 		if err != nil {
@@ -62,7 +62,7 @@ const (
 	signatureMagic = 0xE7 // first byte of a signature block
 )
 
-// read returns the next n bytes of the file. part names them in errors.
+// read returns the next n bytes of the file. part names these bytes in errors.
 func (r *appReader) read(n int64, part string) ([]byte, error) {
 	if n > r.image.Size-r.at {
 		return nil, refuse(Truncated, "the file ends after %d bytes, within the image's %s; it was not copied completely", r.image.Size, part)
@@ -101,7 +101,7 @@ func parseApp(b []byte) App {
 	}
 }
 
-// text returns a C string without control characters.
+// text returns the text of a C string, without control characters.
 func text(b []byte) string {
 	b, _, _ = bytes.Cut(b, []byte{0})
 	return plain.Text(string(b))

@@ -14,7 +14,7 @@ import (
 
 // Assets is the list of files in an asset file, which contains fonts, wake words and faces for
 // a robot's assets partition. An asset file consists of a header of 12 bytes (number of files,
-// checksum, length of the rest), a table with 44 bytes per file, and the contents of the
+// checksum, and number of bytes after the header), a table with 44 bytes per file, and the contents of the
 // files, each preceded by the two bytes ZZ. The format is defined by main/assets.cc in
 // 78/xiaozhi-esp32.
 type Assets struct {
@@ -44,8 +44,8 @@ const (
 	indexName    = "index.json"
 )
 
-// ReadAssets reads an asset file as a robot would. The error is a *Refusal if a robot would
-// ignore the asset file or not find one of its files; other errors come from r.
+// ReadAssets reads an asset file of size bytes as a robot would. The error is a *Refusal if a robot
+// would ignore the asset file or not find one of its files; other errors wrap the error of r.
 func ReadAssets(r io.ReaderAt, size int64) (Assets, error) {
 	a := Assets{Size: max(size, 0)}
 	start, err := readStart(r, a.Size)
@@ -79,8 +79,8 @@ func ReadAssets(r io.ReaderAt, size int64) (Assets, error) {
 // uint32At returns the little-endian number at an offset of b.
 func uint32At(b []byte, offset int) int64 { return int64(binary.LittleEndian.Uint32(b[offset:])) }
 
-// read reads an asset file without its header: it verifies the checksum, reads the table with
-// count entries and checks the index.
+// read reads the bytes b after the header of an asset file: it verifies the checksum, reads the table
+// with count entries, and checks the file index.json.
 func (a *Assets) read(b []byte, count int, checksum int64) error {
 	sum := uint32(0)
 	for _, c := range b {

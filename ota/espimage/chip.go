@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Chip identifies a model of ESP chips by its number in image headers. The number of the
-// ESP32 is 0.
+// Chip identifies a model of ESP chips by its number in image headers. The zero Chip is the
+// ESP32.
 type Chip uint16
 
 // NoChip means that the chip is unknown.
@@ -17,7 +17,7 @@ const NoChip Chip = 0xFFFF
 // chipInfo describes a chip.
 type chipInfo struct {
 	name   string // name in ESP-IDF
-	mapped []span // addresses that flash is mapped to; nil if this package does not list them
+	mapped []span // addresses that flash is mapped to; nil if unknown to this package
 }
 
 // span is a range of addresses, which includes the address from and ends before the address to.
@@ -59,7 +59,8 @@ func (c Chip) String() string {
 	return cmp.Or(chips()[c].name, fmt.Sprintf("chip %d", uint16(c)))
 }
 
-// isMapped reports whether flash is mapped to an address.
+// isMapped reports whether flash is mapped to an address. It returns false if the addresses of
+// the chip are unknown.
 func (c Chip) isMapped(address uint32) bool {
 	return slices.ContainsFunc(chips()[c].mapped, func(s span) bool { return address >= s.from && address < s.to })
 }

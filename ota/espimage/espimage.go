@@ -1,5 +1,6 @@
-// Package espimage reads firmware images of ESP-IDF and checks them as a boot loader does.
-// It opens no files and reads no clock.
+// Package espimage reads firmware images of ESP-IDF, and asset files of the Xiaozhi firmware. It
+// checks them as a robot does, for package ota and the tools for firmware. It opens no files and
+// reads no clock.
 //
 // An application starts with a header of 24 bytes, which names the chip. Up to 16 segments
 // follow, each with a header of 8 bytes; the first segment begins with the application's
@@ -44,8 +45,8 @@ type Image struct {
 	App         App
 	Length      int64 // bytes that a boot loader reads, including the SHA-256
 	Hashed      bool  // whether the image ends with a SHA-256
-	Signed      bool  // whether a signature block of secure boot follows the image
-	Trailing    int64 // number of other bytes after the image
+	Signed      bool  // whether a signature block of secure boot v2 follows the image
+	Trailing    int64 // number of bytes after the image; 0 if Signed
 }
 
 // Segment is a part of an image.
@@ -55,7 +56,7 @@ type Segment struct {
 	Offset  int64  `json:"offset"`  // offset of the data in the file
 }
 
-// App is the description of an application, as its build has set it. The texts are UTF-8
+// App is the description that the build of an application has set. The texts are UTF-8
 // without control characters.
 type App struct {
 	Version    string
@@ -91,7 +92,7 @@ const (
 	TooLarge         = "too_large"
 )
 
-// MaxSize is the largest size of an image in bytes. ESP-IDF accepts no larger partition.
+// MaxSize is the largest size of a file in bytes. ESP-IDF accepts no larger partition.
 const MaxSize = 16 << 20
 
 // The format of an application. Sizes and offsets are in bytes.
@@ -106,9 +107,9 @@ const (
 	mmuPage     = 64 << 10 // unit of the mapping of flash to addresses
 )
 
-// Read reads a file and checks it as a boot loader does. If a robot would not run the file, the
-// error is a *Refusal, and the Image contains the fields that could be read. Other errors come
-// from r.
+// Read reads a file of size bytes and checks it as a boot loader does. If a robot would not run the
+// file, the error is a *Refusal, and the Image contains the fields that could be read. Other errors
+// wrap the error of r.
 func Read(r io.ReaderAt, size int64) (Image, error) {
 	size = max(size, 0)
 	i := Image{Kind: Unknown, Size: size}

@@ -36,7 +36,7 @@ func detectKind(r io.ReaderAt, size int64, start []byte) (Kind, error) {
 	return Unknown, nil
 }
 
-// readStart reads the first bytes of a file, up to AppStart.
+// readStart reads the first AppStart bytes of a file, or the whole file if it is shorter.
 func readStart(r io.ReaderAt, size int64) ([]byte, error) {
 	start := make([]byte, min(AppStart, size))
 	n, err := r.ReadAt(start, 0)
@@ -85,7 +85,7 @@ func isSettings(b []byte) bool {
 	return binary.LittleEndian.Uint32(b[28:]) == crc
 }
 
-// isAssets reports whether b begins with the header of an asset file of the given size.
+// isAssets reports whether b begins with the header of an asset file of size bytes.
 func isAssets(b []byte, size int64) bool {
 	if len(b) < assetsHeader+assetsEntry {
 		return false

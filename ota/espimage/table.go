@@ -54,9 +54,9 @@ type Table []Partition
 // BadPartitions is the value of Refusal.Word for partition tables.
 const BadPartitions = "bad_partitions"
 
-// ParseTable parses a partition table. Unlike a boot loader, it also checks that the
-// partitions follow the table and do not overlap, and verifies the MD5 if the table has one. The
-// error is a *Refusal.
+// ParseTable parses the partition table at the beginning of b. It verifies the MD5 if the table
+// has one. Unlike a boot loader, it also checks that the partitions follow the table and do not
+// overlap. The error is a *Refusal.
 func ParseTable(b []byte) (Table, error) {
 	var t Table
 	b = b[:min(len(b), TableSize)]
@@ -83,7 +83,8 @@ func ParseTable(b []byte) (Table, error) {
 	return t.check()
 }
 
-// check sorts the partitions and returns an error if they overlap or are misaligned.
+// check sorts the partitions. It returns an error if partitions overlap each other or the table, or are
+// misaligned or empty.
 func (t Table) check() (Table, error) {
 	if len(t) == 0 {
 		return nil, refuse(BadPartitions, "the partition table is empty")
@@ -100,7 +101,7 @@ func (t Table) check() (Table, error) {
 	return t, nil
 }
 
-// End returns the end of the last partition.
+// End returns the address after the last partition.
 func (t Table) End() int64 {
 	last := t[len(t)-1] // ParseTable refuses an empty table
 	return last.Offset + last.Size
@@ -120,7 +121,7 @@ func (t Table) Named(name string) (p Partition, ok bool) {
 	return t.find(func(p Partition) bool { return p.Name == name })
 }
 
-// At returns the partition that contains an address. ok is false if no partition contains it.
+// At returns the partition that contains an address. ok is false if there is no such partition.
 func (t Table) At(address int64) (p Partition, ok bool) {
 	return t.find(func(p Partition) bool { return address >= p.Offset && address < p.Offset+p.Size })
 }

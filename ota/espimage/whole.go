@@ -6,7 +6,7 @@ import (
 	"errors"
 )
 
-// WrongBootLoader is the value of Refusal.Word for boot loaders.
+// WrongBootLoader is the value of Refusal.Word if there is no boot loader.
 const WrongBootLoader = "wrong_boot_loader"
 
 // WholeTarget describes the robot that a merged image, which contains the whole flash, is for.
@@ -18,7 +18,8 @@ type WholeTarget struct {
 
 // CheckWhole checks a merged image, which is written to the beginning of the flash: the boot
 // loader, the partition table, and the applications. The application that the robot starts
-// must be present. The error is a *Refusal.
+// must be present; other applications may be missing. CheckWhole returns the partition table. The
+// error is a *Refusal.
 func CheckWhole(b []byte, t WholeTarget) (Table, error) {
 	if int64(len(b)) > t.Flash {
 		return nil, refuse(TooLarge, "the image has %d bytes, and the robot's flash %d", len(b), t.Flash)
@@ -66,7 +67,7 @@ func isErased(b []byte) bool {
 // checkApp checks the application in a partition of a merged image.
 func checkApp(b []byte, p Partition, t Target) error {
 	app := from(b, p.Offset)
-	app = app[:min(len(app), MaxSize)] // possibly more than the partition, to find the length of the application
+	app = app[:min(len(app), MaxSize)] // Read finds the length of the application, which may be larger than its partition
 	i, err := Read(bytes.NewReader(app), int64(len(app)))
 	t.Slot = p.Size
 	if err == nil || i.Kind == Application && t.Chip != NoChip && i.Chip != t.Chip {
