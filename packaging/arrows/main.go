@@ -2,9 +2,9 @@
 //
 //	go run ./packaging/arrows [-v] [-most 15] ./gateway/robot ...
 //
-// An arrow is a pair of files: the first uses a function, method, field, type, constant
+// An arrow is a pair of files: the first file uses a function, method, field, type, constant
 // or variable that the second declares. The command sorts the files so that few arrows point
-// from an earlier file to a later one. Such upward arrows belong to cycles.
+// from an earlier file to a later one. These upward arrows belong to cycles.
 //
 // For each package the command prints the number of arrows, the number of upward arrows, the
 // number of imported packages of this module, and the type with the most methods. With -v it
@@ -33,7 +33,7 @@ type arrow struct{ from, to string }
 
 // figures are the counts of one package.
 type figures struct {
-	files   []string                  // names of the files, sorted by the method order
+	files   []string                  // names of the files, in the order that the method order has found
 	arrows  map[arrow]map[string]bool // all arrows, with the used names
 	up      []arrow                   // arrows from a file to a later one
 	imports map[string]bool           // imported packages of this module
@@ -131,9 +131,9 @@ func isMember(object types.Object) bool {
 // base returns the base name of the file that contains a position.
 func base(set *token.FileSet, pos token.Pos) string { return filepath.Base(set.Position(pos).Filename) }
 
-// order sorts the files so that few arrows point upward, and sets f.up. It starts with the files
-// that use the fewest others, and then moves one file at a time to a better place until no move
-// helps.
+// order sorts the files so that few arrows point upward, and sets f.up. It first sorts each file by
+// the number of files that it uses less the number of files that use it. It then moves one file at a
+// time to a better place, until no move helps.
 func (f *figures) order() {
 	balance := func(name string) (n int) {
 		for a := range f.arrows {

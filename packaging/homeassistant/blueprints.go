@@ -1,4 +1,4 @@
-// Package homeassistant contains the blueprints for automations that Home Assistant imports from Perch.
+// Package homeassistant contains the blueprints (templates of automations) that Home Assistant imports from Perch.
 package homeassistant
 
 import (

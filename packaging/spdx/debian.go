@@ -113,7 +113,7 @@ func (d *document) declaredLicences(name, copyright string) string {
 	}
 	texts, names := map[string]string{}, []string(nil) // key of texts: name of the licence
 	var short string                                   // name of the current licence
-	inText := false                                    // the line belongs to the text of that licence
+	inText := false                                    // whether the line belongs to the text of the current licence
 	for line := range strings.Lines(copyright) {
 		if value, ok := strings.CutPrefix(line, "License:"); ok {
 			if short, inText = strings.TrimSpace(value), true; short != "" && !slices.Contains(names, short) {
@@ -151,7 +151,8 @@ func (d *document) customLicence(name, short, content string) string {
 	return id
 }
 
-// joinAnd returns the expression for licences that all apply. It removes duplicates.
+// joinAnd returns the expression for licences that all apply, without duplicates. For no licences it
+// returns unknown.
 func joinAnd(licences []string) string {
 	var terms []string
 	for _, licence := range licences {

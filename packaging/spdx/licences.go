@@ -62,7 +62,7 @@ var phrases = []struct{ text, licence string }{
 // separators matches white space and comment characters.
 var separators = regexp.MustCompile(`[\s*#>/]+`)
 
-// recognize returns the SPDX names of the licences in a text.
+// recognize returns the SPDX names of the licences in a text, or nil if it recognizes none.
 func recognize(text string) (licences []string) {
 	flat := strings.ReplaceAll(strings.ToLower(separators.ReplaceAllString(text, " ")), "license, version", "license version")
 	for _, p := range phrases {

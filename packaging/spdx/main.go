@@ -138,8 +138,8 @@ func (d *document) add(p pkg, container, kind, locator string) {
 	}
 }
 
-// print writes the document to w. It sorts the lists and derives the namespace from the content,
-// so that the output is reproducible.
+// print writes the document to w. It sorts the lists, after the product itself, and derives the namespace
+// from the content, so that the output is reproducible.
 func (d *document) print(w io.Writer) error {
 	slices.SortFunc(d.Packages[1:], func(a, b pkg) int { return strings.Compare(a.ID, b.ID) })
 	slices.SortFunc(d.Relationships[1:], func(a, b relationship) int {

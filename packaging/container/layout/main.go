@@ -70,7 +70,7 @@ type descriptor struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// platform says which machines an image runs on.
+// platform is the kind of machine that an image runs on.
 type platform struct {
 	Architecture string `json:"architecture"`
 	OS           string `json:"os"`
@@ -95,7 +95,8 @@ const (
 )
 
 // write writes the archive to the file out, and prints the digest of the image's index. Each root has
-// the form ARCHITECTURE=FOLDER. After an error the file is unchanged.
+// the form ARCHITECTURE=FOLDER, with an architecture of Go such as arm64. If the archive cannot be
+// written, the file out is unchanged.
 func write(out string, roots []string, o options) (err error) {
 	work, err := os.MkdirTemp(filepath.Dir(out), ".layout-*")
 	if err != nil {
@@ -161,7 +162,7 @@ func (b blobs) storeJSON(mediaType string, content any) (descriptor, error) {
 	})
 }
 
-// store stores a blob. The function writeTo writes the content of the blob.
+// store stores a blob, whose content the function writeTo writes, and returns the blob's descriptor.
 func (b blobs) store(mediaType string, writeTo func(io.Writer) error) (descriptor, error) {
 	f, err := os.CreateTemp(b.dir, "new-*")
 	if err != nil {
@@ -277,7 +278,7 @@ func archive(w io.Writer, folder string, latest time.Time, exclude []string) err
 		args = append(args, "--exclude="+pattern)
 	}
 	args = append(args, "--")
-	for _, e := range entries { // without this list, the names in the archive would begin with "./"
+	for _, e := range entries { // if the folder were archived as ".", the names in the archive would begin with "./"
 		args = append(args, e.Name())
 	}
 	var stderr bytes.Buffer

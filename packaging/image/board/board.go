@@ -1,5 +1,6 @@
 // Package board changes the settings of a machine that runs Perch's SD card image: the name of the
-// machine, the country of its radio, and its networks.
+// machine, the country of its radio, and its networks. The commands perch-firstboot and perch-portal
+// use it.
 package board
 
 import (
@@ -17,18 +18,18 @@ import (
 	"time"
 )
 
-// Machine is the machine to change. All its methods can safely be called again after a power
-// failure in the middle of a change.
+// Machine is the machine to change. If the power fails during a call of a method, the method can be
+// called again at the next start.
 type Machine struct {
 	Root string // root of the machine's files, usually "/"
-	// Run runs a program with stdin as its standard input.
+	// Run runs a program with stdin as its standard input, usually RunProgram.
 	Run func(stdin, name string, args ...string) error
 }
 
-// programTimeout bounds the run of a program.
+// programTimeout is the longest time that RunProgram lets a program run.
 const programTimeout = 2 * time.Minute
 
-// RunProgram runs a program of this machine.
+// RunProgram runs a program of this machine. An error contains the output of the program.
 func RunProgram(stdin, name string, args ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), programTimeout)
 	defer cancel()
@@ -86,8 +87,8 @@ type Network struct {
 const Connections = "etc/NetworkManager/system-connections"
 
 // WriteConnection writes the file of a NetworkManager connection. If autoconnect is false,
-// NetworkManager joins the network only on request. Protected management frames are off,
-// because the Wi-Fi of a Raspberry Pi does not join networks that offer them.
+// NetworkManager joins the network only on request. Protected management frames (IEEE 802.11w) are
+// off, because the Wi-Fi of a Raspberry Pi does not join networks that offer these frames.
 func (m Machine) WriteConnection(n Network, name, uuid string, autoconnect bool) error {
 	var ssid strings.Builder // decimal bytes, since the SSID may contain any byte
 	for _, b := range []byte(n.SSID) {
@@ -137,7 +138,8 @@ func (m Machine) Write(file string, mode fs.FileMode, text string) error {
 	})
 }
 
-// Replace atomically replaces the file at path by a file that create creates at newPath.
+// Replace atomically replaces the file at path by the file that create creates at newPath, in the
+// same folder.
 func Replace(path string, create func(newPath string) error) error {
 	newPath := path + ".new"
 	if err := os.Remove(newPath); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -17,7 +17,7 @@ import (
 // machine is the machine that a preseed is applied to.
 type machine struct{ board.Machine }
 
-// apply applies the preseed. It goes on after errors, and returns all of them.
+// apply applies the preseed. It continues after errors, and returns all errors.
 func (m machine) apply(p *preseed) error {
 	return errors.Join(m.hostname(p.System.Hostname), m.user(p), m.ssh(p), m.wlan(p), m.locale(p))
 }

@@ -1,6 +1,6 @@
 // Command perch-firstboot applies the settings that a user has chosen in Raspberry Pi Imager.
-// The Imager writes them to rpi-preseed.toml on the first partition of the card. The command
-// runs early at each boot, and does nothing if the file is missing.
+// The Imager writes the settings to rpi-preseed.toml on the first partition of the card. The
+// command runs early at each boot, and does nothing if the file is missing.
 //
 // The file contains secrets. Once all settings are applied, the file is overwritten and
 // removed. After an error or a power failure the file is applied again at the next boot.
@@ -35,8 +35,8 @@ func main() {
 	}
 }
 
-// boot applies the preseed file in folder, if that file exists. folder is where the first
-// partition of the card is mounted.
+// boot applies the preseed file in folder, if that file exists, and then removes the file. After an
+// error it writes reportFile instead. folder is where the first partition of the card is mounted.
 func boot(m machine, folder string) error {
 	file := filepath.Join(folder, preseedFile)
 	p, err := readPreseed(file)

@@ -16,9 +16,9 @@ import (
 	"perch/packaging/image/board"
 )
 
-// preseed is the content of rpi-preseed.toml, as Raspberry Pi Imager 2.0.11 and later writes
-// it. A setting that the user did not choose is empty. Keys of the file that have no field
-// here are ignored.
+// preseed is the content of rpi-preseed.toml, in the format of Raspberry Pi Imager 2.0.11 and
+// later. A setting that the user did not choose is empty. Keys of the file that have no field in
+// this type are ignored.
 type preseed struct {
 	Version string `toml:"config_version"`
 	System  struct {
@@ -73,7 +73,7 @@ func parsePreseed(text []byte) (*preseed, error) {
 		var decodeErr *toml.DecodeError
 		if errors.As(err, &decodeErr) {
 			line, column := decodeErr.Position()
-			return nil, fmt.Errorf("line %d, column %d: invalid TOML", line, column) // without the line, which may contain a password
+			return nil, fmt.Errorf("line %d, column %d: invalid TOML", line, column) // leaves out the text of the line, which may contain a password
 		}
 		return nil, errors.New("the file is not valid TOML")
 	}
@@ -92,7 +92,7 @@ var (
 // maxKeys is the maximum number of SSH keys.
 const maxKeys = 50
 
-// reserved are the names of users that already exist in the image.
+// reserved are names of users that already exist in the image.
 var reserved = []string{"root", "perch", "daemon", "nobody"}
 
 // check returns an error for the first invalid field. The error contains the name of the field,
@@ -150,7 +150,7 @@ func (p *preseed) check() error {
 	return nil
 }
 
-// ssid returns the name of the Wi-Fi network, or "" if none was chosen.
+// ssid returns the name of the Wi-Fi network, or "" if no network was chosen.
 func (p *preseed) ssid() (string, error) {
 	if p.WLAN.SSIDHex == "" {
 		return p.WLAN.SSID, nil

@@ -1,7 +1,7 @@
 // Command perch-portal helps a machine that has no network: it opens the Wi-Fi access point
-// Perch-XXXX. A person joins it with a phone, and chooses the machine's network on a web page. The
-// access point opens soon after the start of the machine, and when the network has been lost for
-// ten minutes, unless a conversation is going on.
+// Perch-XXXX. A person joins the access point with a phone, and chooses the machine's network on a
+// web page. The access point opens if the machine has no network about a minute after its start, or
+// has lost the network for ten minutes, but not during a conversation with a robot.
 //
 // Anybody nearby can submit the form, without a login. Forms are therefore limited in size and
 // rate, are handled one at a time, and can change nothing but the network, the country, the
@@ -67,13 +67,13 @@ type portal struct {
 	stop      func()   // stops serving the page; nil while the page is not served
 	name      string   // name of the access point
 	announced bool     // the robots were asked to announce the access point
-	failed    error    // reason why the latest network was not joined; nil if it was joined
+	failed    error    // reason why the latest network was not joined; nil if it was joined, or no network was tried
 	last      form     // the latest submitted form, without its key
 	form      *form    // a submitted form that is not handled yet, or nil
 	logged    [2]error // the latest logged error of the radio, and of Perch
 }
 
-// radio controls the machine's networks. Its methods are documented by networkManager.
+// radio controls the machine's networks. See networkManager for its methods.
 type radio interface {
 	poll(ctx context.Context) (network, raised bool, err error)
 	hasSavedNetworks(ctx context.Context) (bool, error)
@@ -87,7 +87,7 @@ type radio interface {
 	cleanUp(ctx context.Context)
 }
 
-// appliance sends requests to the Perch that runs on this machine. Its methods are documented by perch.
+// appliance sends requests to the Perch that runs on this machine. See perch for its methods.
 type appliance interface {
 	robots(ctx context.Context) (talking, connected bool, err error)
 	identity(ctx context.Context) (name, language string, err error)
@@ -97,7 +97,8 @@ type appliance interface {
 }
 
 const (
-	// Intervals between checks without and with a network. nmcli is expensive.
+	// Intervals between checks. The long one applies with a network, and while the access point is
+	// open, because running nmcli is expensive.
 	shortInterval = 5 * time.Second
 	longInterval  = 30 * time.Second
 	// responseDelay is the time that the response to a form needs to reach the phone, before
@@ -147,7 +148,8 @@ const (
 	perchLog = 1
 )
 
-// logOnce logs an error of a source, unless it is the same as the previous one.
+// logOnce logs an error of a source, unless it has the same text as the source's previous error. A nil
+// error means that the source works again.
 func (p *portal) logOnce(source int, err error) {
 	if err != nil && (p.logged[source] == nil || p.logged[source].Error() != err.Error()) {
 		p.log.Warn(err.Error())
@@ -196,10 +198,10 @@ func (p *portal) check(ctx context.Context) {
 	}
 }
 
-// raise opens the access point and serves the page.
+// raise opens the access point and serves the page. If that fails, the access point is closed again.
 func (p *portal) raise(ctx context.Context) {
 	p.name, p.announced = "Perch-"+p.radio.suffix(), false
-	found, err := p.radio.scan(ctx) // first, since a radio cannot scan well with an open access point
+	found, err := p.radio.scan(ctx) // before the access point opens, since a radio cannot scan well while it is open
 	p.logOnce(radioLog, err)
 	found = slices.DeleteFunc(found, func(s scanned) bool { return s.SSID == p.name })
 	if err = p.radio.raise(ctx, p.name); err == nil {

@@ -47,7 +47,7 @@ const (
 )
 
 // call runs nmcli and returns its output. The locale is C, because callers parse the output. nmcli
-// itself ends after timeout; call stops it if it is still running 5 s later.
+// stops waiting after timeout; call kills nmcli if it is still running 5 s later.
 func (n *networkManager) call(ctx context.Context, timeout time.Duration, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout+5*time.Second)
 	defer cancel()
@@ -85,8 +85,8 @@ func splitFields(line string) (fields []string) {
 // networkTypes are the types of devices that connect to a network.
 var networkTypes = []string{"ethernet", "wifi", "gsm", "bond", "vlan", "infiniband"}
 
-// poll reports whether the machine is connected to a network, and whether the access point is
-// open. It also updates n.iface.
+// poll reports whether the machine is connected to a network other than the access point, and whether
+// the access point is open. It also updates n.iface.
 func (n *networkManager) poll(ctx context.Context) (network, raised bool, err error) {
 	devices, err := n.call(ctx, nmcliTimeout, "--fields", "DEVICE,TYPE,STATE,CON-UUID", "device", "status")
 	if err != nil {
@@ -108,8 +108,8 @@ func (n *networkManager) poll(ctx context.Context) (network, raised bool, err er
 	return network, raised, nil
 }
 
-// hasSavedNetworks reports whether there are saved Wi-Fi networks that NetworkManager would join
-// by itself.
+// hasSavedNetworks reports whether there are saved Wi-Fi networks that NetworkManager joins
+// automatically.
 func (n *networkManager) hasSavedNetworks(ctx context.Context) (saved bool, err error) {
 	connections, err := n.call(ctx, nmcliTimeout, "--fields", "UUID,TYPE,AUTOCONNECT", "connection", "show")
 	for line := range strings.Lines(connections) {
@@ -127,10 +127,10 @@ type scanned struct {
 	Unfit  bool // this machine does not support the network's security
 }
 
-// maxScanned is the maximum number of networks in the list.
+// maxScanned is the maximum number of networks that scan returns.
 const maxScanned = 40
 
-// scan returns the networks in range, the strongest first.
+// scan returns the networks in range, the strongest first. Networks with hidden names are left out.
 func (n *networkManager) scan(ctx context.Context) ([]scanned, error) {
 	if _, err := n.call(ctx, nmcliTimeout, "radio", "wifi", "on"); err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (n *networkManager) scan(ctx context.Context) ([]scanned, error) {
 		name, err := hex.DecodeString(f[0])
 		signal, err2 := strconv.Atoi(f[1])
 		if errors.Join(err, err2) != nil || len(name) == 0 || len(name) > board.MaxSSID || bytes.Trim(name, "\x00") == nil {
-			continue // the network hides its name
+			continue // a network that hides its name, or a line that cannot be parsed
 		}
 		network := scanned{SSID: string(name), Signal: signal, Key: f[2] != ""}
 		if network.Key {
@@ -166,7 +166,8 @@ func (n *networkManager) scan(ctx context.Context) ([]scanned, error) {
 	return sorted[:min(len(sorted), maxScanned)], nil
 }
 
-// raise opens the access point. It does not use NetworkManager's hotspot, which requires a key.
+// raise opens the access point. It does not use NetworkManager's hotspot, because a hotspot requires a
+// key.
 func (n *networkManager) raise(ctx context.Context, ssid string) error {
 	n.lower(ctx)
 	if _, err := n.call(ctx, nmcliTimeout, "connection", "add", "save", "no", "type", "wifi", "ifname", n.iface, "con-name", apName,
@@ -198,8 +199,8 @@ func connectionPrefix(ssid string) string {
 	return "perch-" + hex.EncodeToString(sum[:8]) + "-"
 }
 
-// join joins a network and saves the connection. Only then does it remove older connections to a
-// network with the same name: a stranger may have submitted the form with a wrong key.
+// join joins a network and saves the connection. It removes older connections to a network with the same
+// name only after it has joined the network, because a stranger may have submitted the form with a wrong key.
 func (n *networkManager) join(ctx context.Context, network board.Network) error {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // cannot fail
@@ -250,8 +251,8 @@ func (n *networkManager) file(name string) string {
 	return filepath.Join(n.Root, board.Connections, name+".nmconnection")
 }
 
-// ownConnections returns the files of the connections that this program has saved and whose names
-// begin with a prefix.
+// ownConnections returns the files of the connections whose names begin with a prefix. Prefixes of this
+// program begin with "perch-".
 func (n *networkManager) ownConnections(prefix string) []string {
 	files, _ := filepath.Glob(n.file(prefix + "*")) // cannot fail: the pattern is valid
 	return files
@@ -260,12 +261,12 @@ func (n *networkManager) ownConnections(prefix string) []string {
 // removeConnection removes a connection and its file.
 func (n *networkManager) removeConnection(ctx context.Context, file string) {
 	if err := os.Remove(file); err == nil || errors.Is(err, fs.ErrNotExist) {
-		_, _ = n.call(ctx, nmcliTimeout, "connection", "reload") // if that fails, the next start removes the connection
+		_, _ = n.call(ctx, nmcliTimeout, "connection", "reload") // if this fails, NetworkManager forgets the connection at its next start
 	}
 }
 
-// cleanUp removes the leftovers of an earlier run that ended by a power failure: the access
-// point, and networks that were not joined yet.
+// cleanUp removes what an earlier run has left behind that ended by a power failure: the access
+// point, and saved connections to networks that were not joined yet.
 func (n *networkManager) cleanUp(ctx context.Context) {
 	n.lower(ctx)
 	for _, file := range n.ownConnections("perch-") {
@@ -279,7 +280,8 @@ func (n *networkManager) cleanUp(ctx context.Context) {
 func (n *networkManager) setCountry(code string) error { return n.Run("", "iw", "reg", "set", code) }
 
 // suffix returns four digits that distinguish this machine's access point from others: the end
-// of the radio's permanent MAC address. (NetworkManager uses random addresses during a scan.)
+// of the radio's permanent MAC address, or else of the machine ID, or else "0000". The current MAC
+// address is not used, because NetworkManager uses random addresses during a scan.
 func (n *networkManager) suffix() string {
 	for _, file := range []string{filepath.Join("sys/class/net", n.iface, "phy80211/macaddress"), "etc/machine-id"} {
 		text, err := os.ReadFile(filepath.Join(n.Root, file))

@@ -51,7 +51,7 @@ type page struct {
 type content struct {
 	accessPoint string
 	networks    []scanned
-	failed      error  // why the network named in tried was not joined; nil if it was, or none was tried
+	failed      error  // why the network named in tried was not joined; nil if it was joined, or if no network was tried
 	tried       string // name of the network that the machine tried to join last
 	country     string // country in the latest form
 	name        string // name of the appliance
@@ -59,7 +59,7 @@ type content struct {
 }
 
 // newPage returns a page without content. The function accepts reports whether Perch accepts a
-// value for a key of its configuration.
+// value for a key of Perch's configuration.
 func newPage(accepts func(ctx context.Context, key, value string) (bool, error)) *page {
 	p := &page{token: rand.Text(), template: template.Must(template.New("").Parse(pageText)), countries: map[language.Tag]string{}, accepts: accepts,
 		forms: make(chan form, 1), senders: map[string]*rate.Limiter{}}
@@ -72,7 +72,8 @@ func newPage(accepts func(ctx context.Context, key, value string) (bool, error))
 	return p
 }
 
-// setContent sets the host and the content of the page, for a new access point.
+// setContent sets the host and the content of the page, for a new access point. The page accepts a form
+// again.
 func (p *page) setContent(host string, c content) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +91,7 @@ func (p *page) lastUsed() time.Time {
 const (
 	maxBurst   = 5   // forms at once
 	perSecond  = 0.5 // forms per second
-	maxSenders = 256 // number of addresses; the access point has fewer
+	maxSenders = 256 // addresses that are counted; there are fewer at an access point
 )
 
 // tooOften counts a form from an address, and reports whether the address submits forms too often.
@@ -107,8 +108,9 @@ func (p *page) tooOften(address string, now time.Time) bool {
 	return !s.AllowN(now, 1)
 }
 
-// ServeHTTP implements http.Handler. It redirects requests for other hosts to the page. From this
-// redirect Android, iOS, Windows and Firefox notice that the network has a page to be opened.
+// ServeHTTP implements http.Handler. It redirects requests for other hosts or paths to the page. When
+// Android, iOS, Windows and Firefox test the network and receive this redirect, they offer to open the
+// page.
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	host := p.host
@@ -183,8 +185,8 @@ func (p *page) handleForm(w http.ResponseWriter, r *http.Request) {
 	p.forms <- f // cannot block, because p.busy admits only one form
 }
 
-// refuse responds to a refused form with a small page, which takes little time to produce: there
-// may be many such forms.
+// refuse responds to a refused form with a small page. Producing it takes little time, because there may
+// be many such forms.
 func refuse(w http.ResponseWriter, words *language.Words, status int, message string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'")

@@ -20,10 +20,10 @@ type perch struct{ http *http.Client }
 // perchSocket is the path of Perch's Unix socket.
 const perchSocket = "/run/perch/perch.sock"
 
-// requestTimeout bounds one request.
+// requestTimeout is the time limit of a request.
 const requestTimeout = 10 * time.Second
 
-// newPerch returns a client that uses a socket.
+// newPerch returns a client that uses the Unix socket at a path.
 func newPerch(socket string) *perch {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
@@ -31,7 +31,8 @@ func newPerch(socket string) *perch {
 	return &perch{&http.Client{Timeout: requestTimeout, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
 }
 
-// call sends a request with a JSON body, and decodes the JSON response into result.
+// call sends a request with a JSON body, and decodes the JSON response into result. A response with a
+// status from 300 on is an error.
 func (p *perch) call(ctx context.Context, method, path string, body, result any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -57,7 +58,7 @@ func (p *perch) call(ctx context.Context, method, path string, body, result any)
 	return json.Unmarshal(text, result)
 }
 
-// robots reports whether a conversation with a robot is going on, and whether a robot is
+// robots reports whether a conversation with a robot is under way, and whether a robot is
 // connected.
 func (p *perch) robots(ctx context.Context) (talking, connected bool, err error) {
 	var s struct{ Open, Connected int }
@@ -65,8 +66,8 @@ func (p *perch) robots(ctx context.Context) (talking, connected bool, err error)
 	return s.Open > 0, s.Connected > 0, err
 }
 
-// identity returns Perch's name, and its first configured language. If the form offers this
-// language, lang is its language.Tag.
+// identity returns Perch's name and Perch's first configured language. If the form offers this
+// language, lang is the language.Tag.
 func (p *perch) identity(ctx context.Context) (name, lang string, err error) {
 	var c struct {
 		Keys []struct {
@@ -111,7 +112,7 @@ func (p *perch) restart(ctx context.Context) error {
 	return p.call(ctx, http.MethodPost, "restart", struct{}{}, &struct{}{})
 }
 
-// announce makes the robots say a sentence, at once or within ten minutes. It replaces an
+// announce makes the robots say a sentence, at once or within ten minutes. The sentence replaces an
 // earlier announcement.
 func (p *perch) announce(ctx context.Context, text string) error {
 	return p.call(ctx, http.MethodPost, "notifications", map[string]any{"id": "perch-access-point", "text": text, "urgency": "normal", "speak": true,

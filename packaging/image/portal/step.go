@@ -7,7 +7,7 @@ const (
 	// bootWait is measured from the start of the machine.
 	bootWait = time.Minute
 	// settleWait is the minimum wait from the start of this program, for machines that start
-	// slowly. It is also the wait after the access point was closed.
+	// slowly. It is also the wait after the access point was closed or could not be opened.
 	settleWait = 45 * time.Second
 	// lostWait is measured from the loss of the network.
 	lostWait = 10 * time.Minute
@@ -18,7 +18,7 @@ const (
 const (
 	searchAfter    = 5 * time.Minute  // minimum time that the access point stays open
 	minUnused      = 3 * time.Minute  // minimum time since the last visit of the page
-	searchAtLatest = 30 * time.Minute // the access point is then closed even if the page is in use
+	searchAtLatest = 30 * time.Minute // time after which the access point is closed even if the page is in use
 )
 
 // observation is the result of a check.
@@ -26,8 +26,8 @@ type observation struct {
 	network bool      // the machine is connected to a network
 	raised  bool      // the access point exists (an update of NetworkManager can remove it)
 	radio   bool      // the machine has a radio
-	talking bool      // a conversation with a robot is going on
-	saved   bool      // there are saved networks that the machine would join by itself
+	talking bool      // a conversation with a robot is under way
+	saved   bool      // there are saved networks that the machine joins automatically
 	used    time.Time // last visit of the page
 	form    bool      // a form was submitted
 }
@@ -58,7 +58,7 @@ func initialState(uptime time.Duration) state {
 	return state{waitFor: max(bootWait-uptime, settleWait)}
 }
 
-// step returns the next state and the next action.
+// step returns the state after an observation, and the action to take.
 func step(s state, now time.Time, o observation) (state, action) {
 	if o.network {
 		wasUp := s.up

@@ -45,7 +45,7 @@ func joinProblem(w *language.Words, err error, network string) string {
 	return w.Message(key, "network", network)
 }
 
-// label returns the text for the network in the list.
+// label returns the text for the network in the list of networks.
 func (s scanned) label(w *language.Words) string {
 	key := "portal.signal"
 	if s.Unfit {
