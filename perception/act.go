@@ -12,16 +12,16 @@ type Act interface{ isAct() }
 // Say speaks a text.
 type Say struct {
 	Text     string
-	Person   string // replaces {name} in the text
+	Person   string // replaces {name} in the text, unless empty
 	Usual    bool   // whether a Text of DefaultTuning is replaced by the phrase in the robot's language
-	Greeting bool   // the text greets a face
+	Greeting bool   // whether the text greets a face
 }
 
-// Look makes the agent look at a target, which programs that show the agent can see. The
-// robot's head does not move.
+// Look makes the agent look at a target, in the programs that show the agent. The robot's head
+// does not move.
 type Look struct{ Target string } // see event.LookAt
 
-// Abort stops the robot's speech.
+// Abort stops the turn of a conversation that is under way, and with it the robot's speech.
 type Abort struct{}
 
 // TurnHead turns the head.
@@ -30,7 +30,7 @@ type TurnHead struct {
 	Pitch    *int // degrees; nil means unchanged
 	Speed    int  // in the firmware's units, 100-1000
 	Priority Priority
-	Hold     time.Duration // how long turns of the same or a lower priority are rejected
+	Hold     time.Duration // how long turns of the same or a lower priority are rejected; see head.reserve
 }
 
 // FindHead asks the robot for the position of its head, after an agent or a client has moved the head. A client is
@@ -90,8 +90,9 @@ type head struct {
 	until    time.Time // end of the reservation
 }
 
-// reserve reserves the head for a turn. It reports false if the head is reserved for a
-// turn of the same or a higher priority. The turns of one gesture do not exclude each other.
+// reserve reserves the head for a turn. It returns false if the head is reserved for a turn of
+// the same or a higher priority. Turns with PriorityGesture do not exclude each other, and neither
+// do turns with PriorityMood.
 func (h *head) reserve(now time.Time, p Priority, hold time.Duration) bool {
 	sameGesture := p == h.priority && (p == PriorityGesture || p == PriorityMood)
 	if now.Before(h.until) && p <= h.priority && !sameGesture {

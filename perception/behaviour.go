@@ -29,11 +29,11 @@ type moment struct {
 	playedAt      time.Time // when a behaviour last played a sound
 	quiet         bool      // whether now is within the quiet hours
 	gestureEnds   time.Time // when the gesture under way ends; zero without a gesture
-	movedByClient bool      // whether an agent or a client, not a behaviour, turned the head last
+	movedByClient bool      // whether the latest turn of the head was by an agent or a client, not by a behaviour
 	litAt         time.Time // when a rule, an agent or a client last set the lights
 }
 
-// perceived returns the name of the perception that m.event is, or "" if it is another event.
+// perceived returns the name of the perception if m.event is a perception, and otherwise "".
 func (m moment) perceived() string {
 	p, _ := m.event.(event.Perceived)
 	return p.Name
@@ -45,7 +45,8 @@ func (m moment) idleFor(after time.Duration) bool {
 	return !m.state.conversation.turn && !m.state.inConversation(m.now, after)
 }
 
-// hasPassed reports whether at least d has passed since a time. It is true for the zero time.
+// hasPassed reports whether at least d has passed since a time. For the zero time it returns
+// true.
 func (m moment) hasPassed(since time.Time, d time.Duration) bool {
 	return since.IsZero() || m.now.Sub(since) >= d
 }

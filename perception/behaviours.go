@@ -14,7 +14,8 @@ import (
 // robots executes acts on robots. The methods return an error if the robot's channel is
 // closed, except Speak, which queues the text until the robot opens its channel again.
 type robots interface {
-	// Speak speaks a text at once, or after the conversation's turn that is under way.
+	// Speak speaks a text at once, or after the conversation's turn that is under way. queued is true
+	// if the text is queued because the robot cannot speak it now.
 	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	// Abort stops the conversation's turn that is under way.
 	Abort(ctx context.Context, id device.ID) error
@@ -31,8 +32,8 @@ type Options struct {
 	Gestures Gestures       // the gestures that can be requested by name
 	Zone     *time.Location // time zone of all Hours; nil means time.Local
 	Bus      *event.Bus
-	// Phrase returns a phrase in a robot's language by its name in the vocabulary, such as
-	// "hello". If nil, default texts are spoken in English.
+	// Phrase returns a phrase in a robot's language by its name, such as "hello". If Phrase is nil,
+	// the texts of DefaultTuning are spoken in English.
 	Phrase func(id device.ID, name string) string
 	Log    *slog.Logger
 }
@@ -47,9 +48,9 @@ type Behaviours struct {
 	reactors map[device.ID]*reactor
 }
 
-// NewBehaviours checks the tuning and the rules. The result reacts to events that are
-// published from now on, once Run is called. Errors wrap ErrTuning or ErrRule and contain
-// a message for every invalid key.
+// NewBehaviours checks the tuning and the rules. When Run is called, the result reacts to
+// events that were published after the call of NewBehaviours. Errors wrap ErrTuning or ErrRule
+// and contain a message for every invalid key.
 func NewBehaviours(o Options) (*Behaviours, error) {
 	o.Zone = cmp.Or(o.Zone, time.Local)
 	if err := o.Tuning.Check(); err != nil {
@@ -61,7 +62,7 @@ func NewBehaviours(o Options) (*Behaviours, error) {
 	return &Behaviours{o: o, reader: o.Bus.Read(), reactors: map[device.ID]*reactor{}, changed: make(chan struct{}, 1)}, nil
 }
 
-// Apply replaces the tuning and the rules. The caller must have checked them. Robots
+// Apply replaces the tuning and the rules, which the caller must have checked. Robots
 // continue their current acts.
 func (b *Behaviours) Apply(t Tuning, rules []Rule) {
 	b.mu.Lock()
@@ -109,7 +110,7 @@ func (b *Behaviours) Run(ctx context.Context, r robots, s services) {
 	}
 }
 
-// step queues the acts that are due, of all robots.
+// step queues the acts of all robots that are due.
 func (b *Behaviours) step(ctx context.Context, executor *executor, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,9 +152,9 @@ func (b *Behaviours) handleEvent(ctx context.Context, executor *executor, e even
 	}
 }
 
-// RecordToolCall tells the behaviours that a client or the robot's agent is about to call a tool of the robot
-// with these arguments. If the tool moves the head or sets the lights, the behaviours leave these alone
-// for a while. RecordToolCall is safe for concurrent use and never blocks.
+// RecordToolCall records that a client or the robot's agent is about to call a tool of the robot with these
+// arguments. If the tool moves the head or sets the lights, the behaviours do not change the head or the lights
+// for a while. RecordToolCall is safe for concurrent use, and does not wait for a robot.
 func (b *Behaviours) RecordToolCall(id device.ID, tool string, arguments map[string]any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -189,7 +190,7 @@ func (b *Behaviours) makeRoom() bool {
 // hours and other Hours depend on the wall clock, which may be set.
 const maxWait = time.Minute
 
-// nextStep returns when Run must call the reactors without an event.
+// nextStep returns when Run must call the reactors without an event, at most maxWait from now.
 func (b *Behaviours) nextStep() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()

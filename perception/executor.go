@@ -15,7 +15,7 @@ import (
 // Time limits of acts.
 const (
 	maxActDelay     = 2 * time.Second  // an act that has waited longer is dropped
-	maxPatientDelay = time.Minute      // the same for an act whose request is patient
+	maxPatientDelay = time.Minute      // like maxActDelay, for an act whose request is patient (see request)
 	actTimeout      = 15 * time.Second // for the execution of one act
 )
 
@@ -31,8 +31,8 @@ type executor struct {
 	failing map[failure]bool // failures that have been logged; guarded by mu
 }
 
-// failure identifies the failures of one behaviour of one robot. After the first failure is
-// logged, no other is logged until an act of the behaviour succeeds.
+// failure identifies the failures of one behaviour of one robot. After one of them was logged,
+// no other is logged until an act of the behaviour succeeds or is dropped.
 type failure struct {
 	robot device.ID
 	by    string // name of the behaviour
@@ -52,8 +52,9 @@ func (h *executor) enqueue(ctx context.Context, id device.ID, now time.Time, req
 	}
 }
 
-// executeInTime executes a request that was queued at the time queued, unless it has
-// waited too long, or an agent or a client has moved the head since.
+// executeInTime executes a request that was queued at the time queued. It drops a request that
+// has waited too long, and a turn of the head if an agent or a client has moved the head since
+// queued.
 func (h *executor) executeInTime(ctx context.Context, id device.ID, r request, queued time.Time) {
 	maxDelay := maxActDelay
 	if r.patient {
@@ -68,8 +69,8 @@ func (h *executor) executeInTime(ctx context.Context, id device.ID, r request, q
 	h.logOnce(failure{id, r.by}, err)
 }
 
-// logOnce logs a failure, unless it has been logged since the last success. A nil error
-// means success.
+// logOnce logs err, unless an error of f has been logged since the last call with a nil error. A
+// nil error means that an act has succeeded or was dropped.
 func (h *executor) logOnce(f failure, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,7 +111,7 @@ const (
 	stateTool = "self.robot.set_state"
 )
 
-// execute executes one act.
+// execute executes one act, for at most actTimeout.
 func (h *executor) execute(ctx context.Context, id device.ID, r request) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, actTimeout)
 	defer cancel()
@@ -190,8 +191,8 @@ func (h *executor) publishTurn(id device.ID, data map[string]any) {
 	h.o.Bus.Publish(id, "", event.Perceived{Name: headTurn, Data: text})
 }
 
-// call calls a tool with the arguments fitted to the robot's schema. called is false if the
-// robot does not have the tool.
+// call calls a tool with the arguments fitted to the tool's schema. called is false if the robot
+// does not have the tool, or after an error.
 func (h *executor) call(ctx context.Context, id device.ID, name string, arguments map[string]any) (called bool, err error) {
 	tool, ok := device.FindTool(h.robots.Tools(id), name)
 	if !ok {

@@ -16,8 +16,9 @@ const (
 	neutralFace        = "neutral"
 )
 
-// gesturer performs gestures, one at a time, and restores the robot afterwards. A person
-// who speaks or strokes the robot cancels a gesture, as does a new connection.
+// gesturer performs gestures, one at a time, and restores the robot afterwards. A gesture ends
+// early if a person speaks, strokes the robot or cancels a turn of a conversation, or if the
+// robot's connection opens or ends.
 type gesturer struct {
 	gestures Gestures // the gestures that can be requested
 
@@ -27,7 +28,7 @@ type gesturer struct {
 	stretch   float64       // factor for all times of the current gesture
 	nextFrame int           // index of the next keyframe
 	speed     int           // of the head, in the firmware's units
-	from      Head          // position before the gesture
+	from      Head          // position of the head before the gesture
 	to        Head          // position of the latest keyframe
 	moved     bool          // whether the gesture has moved the head
 	faced     bool          // whether the gesture has changed the face
@@ -46,7 +47,7 @@ func (g *gesturer) nextStep() time.Time {
 	return g.ends()
 }
 
-// ends returns when the gesture under way ends, or the zero time without one.
+// ends returns when the gesture under way ends, or the zero time without a gesture.
 func (g *gesturer) ends() time.Time {
 	if len(g.current.Frames) == 0 {
 		return time.Time{}
@@ -78,7 +79,7 @@ func (g *gesturer) step(m moment) (acts []Act) {
 	return acts
 }
 
-// interruptsGesture reports whether an event ends a gesture.
+// interruptsGesture reports whether the event of m ends a gesture early.
 func interruptsGesture(m moment) bool {
 	switch e := m.event.(type) {
 	case event.Heard, event.RobotOnline, event.RobotOffline:
@@ -112,8 +113,9 @@ func (g *gesturer) start(m moment, e event.Gesture) {
 	g.stretch = gesture.stretchTo(time.Duration(min(e.Duration, maxGestureDuration.Milliseconds())) * time.Millisecond)
 }
 
-// stretchTo returns the factor that stretches a gesture to a duration, as far as the limits
-// of gestures permit. The duration 0 means the gesture's own duration.
+// stretchTo returns the factor for the times of a gesture that gives the gesture a duration, or
+// the nearest duration that the limits of gestures permit. The duration 0 means the gesture's own
+// duration.
 func (g Gesture) stretchTo(d time.Duration) float64 {
 	if d <= 0 {
 		return 1
@@ -211,7 +213,7 @@ func (*lookAtTurner) step(m moment) []Act {
 		if !m.state.Sound.At.IsZero() && m.now.Sub(m.state.Sound.At) < recentSound {
 			yaw = yawTo(m.state.Sound.Direction, lookAside)
 		}
-	case "camera", "up": // a person who looks into the camera is in front of the robot
+	case "camera", "up": // to look at a camera is to look up, at a person in front of the robot
 		pitch = lookUp
 	case "down":
 		pitch = lookDown

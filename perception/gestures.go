@@ -50,7 +50,7 @@ const (
 	maxKeyframes        = 64  // of one gesture
 	minGestureDuration  = 500 * time.Millisecond
 	maxGestureDuration  = 10 * time.Second
-	minKeyframeGap      = 100 * time.Millisecond // between two keyframes: a robot executes one call at a time
+	minKeyframeGap      = 100 * time.Millisecond // between two keyframes, because a robot executes one tool call at a time
 	maxGestureYaw       = 90                     // degrees to either side
 	defaultGestureSpeed = 300                    // until a keyframe sets a speed
 	maxLight            = 168
@@ -83,8 +83,8 @@ func (g Gestures) Names() []string {
 	return names
 }
 
-// WithOwners returns the gestures of g and of the *.json files in directory, which may be
-// missing. A gesture in a file replaces an earlier one with the same name. Invalid files
+// WithOwners returns the gestures of g and of the owner's *.json files in directory, which may be
+// missing. A gesture in a file replaces an earlier gesture with the same name. Invalid files
 // are skipped; the error names each of them. isFace reports whether an emotion exists.
 func (g Gestures) WithOwners(directory string, isFace func(string) bool) (Gestures, error) {
 	files, err := filepath.Glob(filepath.Join(directory, "*.json"))

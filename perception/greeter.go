@@ -10,13 +10,13 @@ import (
 // maxAcquaintances is the largest number of people that the greeter remembers.
 const maxAcquaintances = 64
 
-// greeter greets a face when it appears, and again with the name when the person is
-// recognized. A person who stays is not greeted again.
+// greeter greets a face shortly after the face has appeared, and again by name when the person
+// is recognized. A person who stays is not greeted again.
 type greeter struct {
 	*GreeterTuning
 	lastHello     time.Time               // when a face without a name was last greeted
 	helloDue      time.Time               // when to greet a face without a name; zero means never
-	acquaintances map[string]acquaintance // by name
+	acquaintances map[string]acquaintance // key: name of the person
 }
 
 // acquaintance holds when a person was last seen and last greeted.

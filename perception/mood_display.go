@@ -18,7 +18,7 @@ const (
 	maxMoodYaw         = 30               // degrees to either side
 	foreignFaceHold    = time.Minute      // how long another program's face has precedence
 	foreignLightHold   = 10 * time.Minute // how long lights set by a rule, an agent or another program have precedence
-	ownFaceTimeout     = 2 * time.Second  // longest time between the display's request for a face and the event about it
+	ownFaceTimeout     = 2 * time.Second  // longest time between the display's request for a face and the event about that face
 	expressionDuration = 8 * time.Second  // how long an expression replaces the mood's face
 )
 
@@ -34,14 +34,14 @@ type moodDisplay struct {
 	next         time.Time // when to update the display; zero means never
 	updated      time.Time // when the display last changed something
 	pausedUntil  time.Time // until then nothing is changed
-	foreignUntil time.Time // until then another program's face is left alone
+	foreignUntil time.Time // until then another program's face is not replaced
 	requested    time.Time // when the display requested a face; zero once the event about the face has come
 
 	face      string // latest face of the display; "" if unknown
 	light     [3]int // latest colour of the display
 	lightLost bool   // whether a gesture may have turned off the lights
 	base      Head   // position of the head before the display turned it
-	pose      Head   // position that the display last turned the head to, relative to base
+	pose      Head   // position that the display last turned the head to, in degrees relative to base
 }
 
 func (*moodDisplay) name() string          { return "mood" }
@@ -79,14 +79,14 @@ func (w *moodDisplay) step(m moment) []Act {
 	return acts
 }
 
-// canShow reports whether a mood may be shown: not during a turn of a conversation, a dance,
-// sleep and the quiet hours.
+// canShow reports whether a mood may be shown: if the robot is online, except during a turn of a
+// conversation, a dance, sleep and the quiet hours.
 func (w *moodDisplay) canShow(m moment) bool {
 	s := m.state
 	return s.Online && !m.quiet && !s.isAsleep() && !s.Dancing && m.idleFor(0)
 }
 
-// turnOff turns off the lights during sleep and the quiet hours.
+// turnOff returns the act that turns off the display's lights during sleep and the quiet hours.
 func (w *moodDisplay) turnOff(m moment) []Act {
 	if w.light == ([3]int{}) || !m.quiet && !m.state.isAsleep() {
 		return nil
@@ -169,8 +169,8 @@ func (w *moodDisplay) update(m moment) (acts []Act) {
 }
 
 // turnHead returns a turn of the head relative to w.base, if the mood's pose has changed
-// enough. After an agent or another program has turned the head, its position is unknown and
-// turnHead leaves it alone.
+// enough. After an agent or another program has turned the head, the position of the head is
+// unknown, and turnHead returns nil.
 func (w *moodDisplay) turnHead(m moment) []Act {
 	h := w.mood.Head
 	// The robot cannot tilt its head sideways: half of the tilt becomes a turn.
@@ -189,13 +189,13 @@ func (w *moodDisplay) turnHead(m moment) []Act {
 	return []Act{TurnHead{Yaw: yaw, Pitch: &pitch, Speed: moodHeadSpeed, Priority: PriorityMood}}
 }
 
-// moodColour returns the colour of the lights for a mood. The brightness has four steps,
-// because a fading feeling would otherwise change the lights every second.
+// moodColour returns the colour of the lights for a mood: red, green and blue. The brightness has
+// four steps, because a fading feeling would otherwise change the lights every second.
 func moodColour(m event.Mood) [3]int {
 	const steps = 4
 	f := m.Feelings
 	dominant := map[string]struct {
-		colour   [3]int  // at full strength, dim enough for a glow
+		colour   [3]int  // at full strength, which is still dim
 		strength float64 // 0-1
 	}{
 		"concern": {[3]int{64, 20, 0}, f.Concern}, "celebration": {[3]int{56, 48, 0}, f.Celebration}, "patience": {[3]int{0, 12, 56}, f.Patience},

@@ -4,10 +4,9 @@
 //	robot, program, broker -> Intake -> bus -> States      the state of each robot
 //	                                       \-> Behaviours  acts -> robots
 //
-// Every perception enters through an [Intake]. [Fold] computes a robot's state from its
-// events, [States] stores the states, and [Behaviours] decide how robots react. Neither
-// Fold nor behaviours read a clock, which allows tests to describe a robot's whole day as
-// a table.
+// Every perception is accepted by an [Intake]. [Fold] computes a robot's state from its
+// events, [States] stores the states, and [Behaviours] decide how robots react. Fold and the
+// single behaviours do not read a clock, so a test can describe a robot's whole day as a table.
 package perception
 
 import (
@@ -52,7 +51,7 @@ const (
 )
 
 // sameFaceWithin is the longest time between the camera's event about a face and the "detect"
-// message with the text "face" about the same face. The robot opens its channel in between.
+// message with the text "face" about the same face. The robot opens its channel between the two.
 const sameFaceWithin = 5 * time.Second
 
 // Errors of an Intake. Each is wrapped in an error that has a message for the sender of
@@ -98,7 +97,7 @@ type Intake struct {
 	robots registry
 	log    *slog.Logger
 
-	dropped atomic.Uint64 // number of events above the rate limit, for all robots
+	dropped atomic.Uint64 // number of events of all robots above the rate limit
 
 	mu      sync.Mutex // guards sources, and is held while publishing
 	sources map[device.ID]*source
@@ -107,7 +106,7 @@ type Intake struct {
 // source is the recent history of one robot's events.
 type source struct {
 	rate     *rate.Limiter
-	over     bool      // whether the robot exceeded the limit and has not paused since then for long enough to be allowed a full burst
+	over     bool      // whether the robot exceeded the limit, and has since then not paused for long enough to be allowed a full burst
 	dropped  int       // number of events above the rate limit
 	face     time.Time // time of the latest face; zero after that face was lost
 	fromText bool      // whether the text of a "detect" message reported that face, not the camera's event
@@ -211,8 +210,9 @@ func (in *Intake) source(id device.ID) *source {
 	return s
 }
 
-// isRepeat reports whether an event repeats the latest face: the camera's event and the text of
-// a "detect" message report the same face, in either order. Otherwise it records a face.
+// isRepeat reports whether an event repeats the latest face: within sameFaceWithin, the camera's
+// event and the text of a "detect" message report the same face, in either order. Otherwise isRepeat
+// records the face that the event reports, if any.
 func (s *source) isRepeat(name string, now time.Time, fromText bool) bool {
 	switch name {
 	case faceLost:
@@ -239,8 +239,9 @@ func checkName(name string) error {
 	return nil
 }
 
-// compactObject returns data as a JSON object on one line, with invalid UTF-8 replaced.
-// The firmware builds its JSON by concatenation and may cut a character in half.
+// compactObject returns data as a JSON object on one line, with invalid UTF-8 replaced, because
+// the firmware builds its JSON by concatenation and may cut a character in half. Missing data
+// become {}. Errors wrap ErrEvent.
 func compactObject(data json.RawMessage) (json.RawMessage, error) {
 	data = bytes.TrimSpace(data)
 	switch {

@@ -91,7 +91,7 @@ func (g *idleGazer) step(m moment) []Act {
 // returns to the middle, since people are usually in front of the robot.
 func gazePattern() []int { return []int{-60, 0, 40, 100, 0, -100, -20, 0, 70, 0} }
 
-// faceGazer makes the agent's gaze follow a face: it looks at the person who has come, and
+// faceGazer makes the agent's gaze follow a face: the agent looks at a person who has come, and
 // ahead when the person has left.
 type faceGazer struct {
 	noTimer

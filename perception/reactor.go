@@ -37,7 +37,8 @@ func newReactor(o Options) *reactor {
 	return c
 }
 
-// applyOptions applies the tuning and the rules. Behaviours and rules that remain keep their state.
+// applyOptions applies the tuning and the rules. Behaviours that are still enabled, and rules that are
+// unchanged, keep their state.
 func (c *reactor) applyOptions(o Options) {
 	before := c.behaviours
 	c.tuning = o.Tuning
@@ -62,14 +63,15 @@ func hasWord(tool string, words ...string) bool {
 	return slices.ContainsFunc(parts, func(p string) bool { return slices.Contains(words, p) })
 }
 
-// movesHead reports whether a tool may move the head.
+// movesHead reports whether a tool may move the head, by the tool's name.
 func movesHead(tool string) bool { return strings.Contains(tool, "head") && !hasWord(tool, "get") }
 
-// setsLights reports whether a tool may change the robot's lights.
+// setsLights reports whether a tool may change the robot's lights, by the tool's name.
 func setsLights(tool string) bool { return hasWord(tool, "led", "light", "lights", "lamp") }
 
-// handleTool handles a tool call by an agent or a client: behaviours leave the head and the
-// lights alone for a while if the tool moves or sets them. arguments may be nil if they are unknown.
+// handleTool handles a tool call by an agent or a client. If the tool moves the head, it reserves the
+// head for clientHold; if the tool sets the lights, it sets c.litAt. arguments is nil if the arguments are
+// unknown.
 func (c *reactor) handleTool(tool string, arguments map[string]any, now time.Time) {
 	if movesHead(tool) {
 		c.state.Head.setAngles(arguments["yaw"], arguments["pitch"])
@@ -84,8 +86,8 @@ func (c *reactor) handleTool(tool string, arguments map[string]any, now time.Tim
 // headFinder is the name under which FindHead is requested, in place of a behaviour's name.
 const headFinder = "head"
 
-// canFindHead reports whether FindHead is due or will be due: an agent or a client has moved
-// the head of an online robot, and no gesture is under way.
+// canFindHead reports whether FindHead is due at c.findHeadAt: an agent or a client has moved the
+// head, the robot is online, and no gesture is under way.
 func (c *reactor) canFindHead() bool {
 	return !c.findHeadAt.IsZero() && c.state.Online && c.gestureEnds().IsZero()
 }
@@ -118,14 +120,14 @@ func (c *reactor) step(now time.Time, e event.Event) (requests []request) {
 		m.greetedAt, m.playedAt, m.litAt = c.greetedAt, c.playedAt, c.litAt
 		acts := b.step(m)
 		patient := isRule(b)
-		handlesQuiet := false // whether the behaviour itself respects the quiet hours
+		handlesQuiet := false // whether the behaviour decides itself what to do in the quiet hours
 		switch b.(type) {
 		case *gesturer:
 			m.gestureEnds = c.gestureEnds()
 			if g, ok := e.(event.Gesture); ok && g.By == event.ByOwner && !m.gestureEnds.IsZero() {
 				c.head = head{} // the owner's gesture has precedence over an earlier turn by an agent or a client
 			}
-			handlesQuiet, patient = true, m.gestureEnds.IsZero() // the end of a gesture must restore the robot, even if late
+			handlesQuiet, patient = true, m.gestureEnds.IsZero() // acts that restore the robot after a gesture are patient
 		case *lookAtTurner, *moodDisplay:
 			handlesQuiet = true
 		}
@@ -148,7 +150,7 @@ func (c *reactor) step(now time.Time, e event.Event) (requests []request) {
 	return requests
 }
 
-// gestureEnds returns when the gesture under way ends, or the zero time without one.
+// gestureEnds returns when the gesture under way ends, or the zero time without a gesture.
 func (c *reactor) gestureEnds() time.Time {
 	for _, b := range c.behaviours {
 		if g, ok := b.(*gesturer); ok {
@@ -163,9 +165,10 @@ func isRule(b behaviour) bool {
 	return ok
 }
 
-// permit reports whether to execute an act now, and if so records it. An act is dropped while
-// the robot cannot be reached. It is also dropped in the quiet hours if isSuppressed is true for
-// it, unless the behaviour itself respects the quiet hours.
+// permit reports whether to execute an act now, and if so records a turn, a greeting or a sound. It
+// returns false for an act that isSuppressed drops in the quiet hours, unless handlesQuiet is true;
+// for an act on a robot that is offline; for a turn while the head is reserved; and for a text or a
+// sound that the robot cannot play now.
 func (c *reactor) permit(m moment, a Act, handlesQuiet bool) bool {
 	if m.quiet && isSuppressed(a) && !handlesQuiet {
 		return false

@@ -25,14 +25,14 @@ type Rule struct {
 	When  When
 	Every time.Duration // shortest interval between two executions
 	Hours Hours         // when the rule applies; zero means all day
-	// InTalk also executes the rule during a conversation with a person.
+	// InTalk is whether the rule is also executed during a turn in which a person takes part.
 	InTalk bool
 	Do     []Act // executed in order
 }
 
 // When is the condition of a rule.
 type When struct {
-	Event string             // name of the perception, as sent by the robot
+	Event string             // name of the perception, such as "sound_event"
 	Robot device.ID          // empty means every robot
 	If    map[string]Compare // conditions on the fields of the perception's data, by key; all must hold
 }
@@ -48,7 +48,7 @@ type Compare struct {
 
 // Acts that only rules request, except Feel, which other behaviours request too.
 type (
-	// CallTool calls one of the robot's tools. Robots without the tool are skipped.
+	// CallTool calls one of the robot's tools. It does nothing if the robot does not have the tool.
 	CallTool struct {
 		Name      string
 		Arguments map[string]any

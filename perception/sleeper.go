@@ -8,7 +8,7 @@ type sleeper struct {
 	*QuietTuning
 	handled    bool      // whether the sleeper has acted on the current quiet hours
 	putToSleep bool      // whether the sleeper has put the robot to sleep
-	nextCheck  time.Time // zero before the first step
+	nextCheck  time.Time // when to check the clock next; zero before the first step
 }
 
 func (*sleeper) name() string          { return "quiet" }
@@ -25,7 +25,7 @@ func (s *sleeper) step(m moment) []Act {
 	}
 	switch {
 	case !m.state.Online:
-		return nil // a later step puts the robot to sleep, once it is online
+		return nil // a later step acts, when the robot is online
 	case m.quiet && !s.handled && m.idleFor(sleepAfterTalk):
 		s.handled, s.putToSleep = true, m.state.Mode != modeSleep
 		if s.putToSleep {

@@ -26,8 +26,8 @@ const (
 type State struct {
 	Robot  device.ID `json:"robot"`
 	Sensed time.Time `json:"sensed,omitzero"` // time of the latest perception
-	// Stale means that the latest perception is too old to tell who is in front of the
-	// robot. The method At sets it.
+	// Stale means that the latest perception is too old to tell who is in front of the robot; see
+	// the method At.
 	Stale     bool      `json:"stale"`
 	Online    bool      `json:"online"`            // whether the robot's channel is open or the robot is connected by MQTT
 	Talking   bool      `json:"talking,omitempty"` // whether the robot's channel is open for a talk; see event.RobotOnline
@@ -74,15 +74,16 @@ type Touch struct {
 	Petting bool      `json:"petting"` // whether the touch has not ended yet
 }
 
-// Head is the latest known position of the head: a behaviour has turned it there, or the
-// robot has reported it. Angles are in degrees.
+// Head is the latest known position of the head: a turn by a behaviour, a report of the robot, or
+// the arguments of a tool call. Angles are in degrees.
 type Head struct {
 	At    time.Time `json:"at"`
 	Yaw   int       `json:"yaw"` // negative: to the robot's left
 	Pitch int       `json:"pitch"`
 }
 
-// setAngles sets the angles to those of a tool call, as far as they are numbers, within the head's range.
+// setAngles sets the angles to the arguments yaw and pitch of a tool call, limited to the head's range. It
+// ignores an argument that is not a number.
 func (h *Head) setAngles(yaw, pitch any) {
 	set := func(angle *int, argument any, lower, upper float64) {
 		switch a := argument.(type) {
@@ -103,8 +104,8 @@ type Record struct {
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// size estimates the size of the record as JSON, in bytes: 64 for the time, the keys and the
-// punctuation, besides the texts.
+// size estimates the size of the record as JSON, in bytes: the texts, and 64 bytes for the time, the
+// keys and the punctuation.
 func (r Record) size() int { return len(r.Name) + len(r.Data) + 64 }
 
 // size estimates the size of s.Recent as JSON, in bytes.
@@ -125,8 +126,8 @@ type conversation struct {
 	listened time.Time // when the microphone was last opened
 }
 
-// At returns the state as of the time now. After 300 s without a perception the state is
-// stale, and its face is not present.
+// At returns the state at the time now. After 300 s without a perception the state is stale: no face
+// is present, and what the robot does is unknown.
 func (s State) At(now time.Time) State {
 	if s.isStale(now) {
 		s = s.forgetSurroundings()
@@ -147,7 +148,8 @@ func (s State) forgetSurroundings() State {
 	return s
 }
 
-// Fold returns the state after one more event of the robot. It reads no clock.
+// Fold returns the state after one more event of the robot. It adds a perception to Recent, and drops
+// the oldest perceptions above 50 or above limit.Question bytes. It reads no clock.
 func Fold(s State, e event.Envelope) State {
 	s = fold(s, e)
 	if p, ok := e.Event.(event.Perceived); ok {
@@ -245,8 +247,8 @@ func (c conversation) turnEnded(now time.Time) conversation {
 	return c
 }
 
-// inConversation reports whether a person takes part in a turn, or did so less than the
-// duration within ago.
+// inConversation reports whether a person takes part in a turn, or has taken part in one less than
+// the duration within before now.
 func (s State) inConversation(now time.Time, within time.Duration) bool {
 	return s.conversation.person || !s.conversation.last.IsZero() && now.Sub(s.conversation.last) < within
 }

@@ -29,8 +29,8 @@ const storeInterval = 5 * time.Minute
 // maxRobots is the largest number of robots with a state.
 const maxRobots = 1000
 
-// States holds the state of every robot. Feeds, the Home Assistant mirror and the agent's
-// prompt read it. It is safe for concurrent use.
+// States holds the state of every robot, for feeds, the Home Assistant mirror and the agent's
+// prompt. It is safe for concurrent use.
 type States struct {
 	table table // nil if states are not stored
 
@@ -61,7 +61,8 @@ func NewStates(t table) *States {
 	return b
 }
 
-// Run applies the events of r and stores the states, until ctx ends or the bus is closed.
+// Run applies the events of r until ctx ends or the bus is closed. It stores the changed states every
+// storeInterval, and at the end.
 func (b *States) Run(ctx context.Context, r *event.Reader) {
 	ctx, cancel := context.WithCancel(ctx)
 	var flusher sync.WaitGroup
@@ -79,7 +80,7 @@ func (b *States) Run(ctx context.Context, r *event.Reader) {
 	flusher.Wait()
 }
 
-// Flush stores the changed states. If the events of all robots would exceed limit.Message
+// Flush stores the changed states. If the stored events of all robots would exceed limit.Message
 // bytes, a state is stored without its events.
 func (b *States) Flush() {
 	b.storing.Lock()
@@ -160,7 +161,7 @@ func (b *States) drop(id device.ID) {
 }
 
 // Snapshot returns the states of all robots at the time now, sorted by robot ID, and the
-// sequence number of the last applied event. Reading the bus from seq+1 misses nothing.
+// sequence number of the last applied event. A reader of the bus continues at seq+1.
 func (b *States) Snapshot(now time.Time) (states []State, seq uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -172,7 +173,8 @@ func (b *States) Snapshot(now time.Time) (states []State, seq uint64) {
 	return states, b.seq
 }
 
-// Robot returns the state of a robot at the time now.
+// Robot returns the state of a robot at the time now. For an unknown robot the state is empty and
+// stale.
 func (b *States) Robot(id device.ID, now time.Time) State {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -47,8 +47,8 @@ type GreeterTuning struct {
 	Every     time.Duration `yaml:"every"`                                                               // shortest interval between greetings without a name
 	EveryName time.Duration `yaml:"every_name" label:"Waits before it greets a person again"`            // how long a recognized person must be absent to be greeted again
 	AfterTalk time.Duration `yaml:"after_talk"`                                                          // shortest time between a conversation and a greeting
-	// Wait is how long a greeting waits for the robot to open its microphone: a robot that
-	// opens it because of the same face would cut the greeting off.
+	// Wait is how long a greeting waits for the robot to open its microphone. A robot may open the
+	// microphone because of the same face, which would cut off a greeting that has already begun.
 	Wait time.Duration `yaml:"wait" label:"Waits for a talk to begin"`
 }
 
@@ -67,7 +67,7 @@ type SoundTuning struct {
 	Speed     int           `yaml:"speed"`                                             // in the firmware's units, 100-1000
 	Every     time.Duration `yaml:"every"`                                             // shortest interval between turns
 	AfterTalk time.Duration `yaml:"after_talk"`                                        // shortest time between a conversation and a turn
-	AfterPlay time.Duration `yaml:"after_play" label:"Pause after a sound of its own"` // how long sounds are ignored after a sound was played on the robot
+	AfterPlay time.Duration `yaml:"after_play" label:"Pause after a sound of its own"` // how long sounds are ignored after a behaviour has played a sound
 }
 
 // WakeWordTuning configures turning the head towards the speaker of the wake word.
@@ -196,6 +196,7 @@ func (c *checker) text(key, s string) {
 	}
 }
 
+// hours checks a part of every day.
 func (c *checker) hours(key string, h Hours) {
 	if err := h.Err(); err != nil {
 		c.fault(key, err)
