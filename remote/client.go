@@ -1,7 +1,7 @@
-// Package remote holds what the drivers of engines on other servers share: an HTTP client
-// with deadlines and size limits, a watch that ends calls to silent servers, readers of lines
-// and of server-sent events, error sentences, the removal of keys from text, and the condition
-// of an engine. It implements no server's API: each driver handles the statuses of its server.
+// Package remote holds what the drivers of engines (recognizers, synthesizers and brains) on other
+// servers share: an HTTP client with deadlines and size limits, a watch that ends calls to silent
+// servers, readers of lines and of server-sent events, error sentences, the removal of keys from
+// text, and the condition of an engine. It implements no server's API.
 package remote
 
 import (
@@ -29,7 +29,7 @@ type Options struct {
 	Base      *url.URL      // URL that the paths of requests are added to
 	KeyHeader string        // name of the header with the key; empty means "Authorization" with a bearer token
 	Header    http.Header   // headers of every request
-	First     time.Duration // maximum time until the body of a response begins, including connecting unless ConnectWithin is set
+	First     time.Duration // maximum time until the body of a response begins; includes connecting if ConnectWithin is 0
 	Idle      time.Duration // maximum pause within a response
 	// Transport carries the requests; nil means the result of NewTransport.
 	Transport http.RoundTripper
@@ -114,8 +114,8 @@ type Request struct {
 	Pace       Pace          // bounds the wait for further pieces of the body; may be nil
 }
 
-// Call sends r and returns the response once its header has arrived. The caller must close
-// it. The error is a *Fault, or ctx's error if ctx has ended.
+// Call sends r and returns the response once its header has arrived. The caller must close the
+// Answer. A status other than 2xx is an error. The error is a *Fault, or ctx's error if ctx has ended.
 func (c *Client) Call(ctx context.Context, r Request) (*Answer, error) {
 	if r.JSON != nil {
 		var err error
@@ -167,7 +167,7 @@ func (c *Client) Fetch(ctx context.Context, r Request, maxBytes int) ([]byte, er
 }
 
 // request makes the HTTP request for r. If fromStart is false, connecting has its own
-// deadline, and w runs only once there is a connection.
+// deadline, and the clock of w starts when there is a connection.
 func (c *Client) request(w *Watch, r Request, fromStart bool) (*http.Request, error) {
 	ctx := w.Context()
 	newBody := func() io.ReadCloser { return io.NopCloser(bytes.NewReader(r.Body)) }
@@ -242,7 +242,7 @@ func (a *Answer) stop() {
 
 // Close ends the call. The connection is reused if the body was read to its end.
 func (a *Answer) Close() {
-	a.stop() // first, because closing the body would otherwise wait for the rest of it
+	a.stop() // before closing the body, which would otherwise wait for the rest of the body
 	_ = a.body.Close()
 }
 
@@ -256,10 +256,10 @@ func (a *Answer) Kind() (string, map[string]string) {
 	return kind, parameters
 }
 
-// ResetWait records a sign of life; see Watch.Reset.
+// ResetWait calls Watch.Reset, after a sign of life of the server.
 func (a *Answer) ResetWait(within time.Duration) { a.watch.Reset(within) }
 
-// AddWait records text that has arrived; see Watch.Add.
+// AddWait calls Watch.Add, after text has arrived.
 func (a *Answer) AddWait(d time.Duration) { a.watch.Add(d) }
 
 // Read reads the body within the client's deadlines. Its error is io.EOF, a *Fault, or the
@@ -272,9 +272,9 @@ func (a *Answer) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Whole reads the rest of the body, and returns an error if it has more than maxBytes bytes.
-// The whole body must arrive within the time allowed for its first byte, so a server that
-// sends single bytes cannot delay a turn.
+// Whole reads the rest of the body, and returns an error if the rest has more than maxBytes bytes.
+// Unless the request has a Pace, the whole body must arrive within the time allowed for its first
+// byte, so a server that sends single bytes cannot delay a turn.
 func (a *Answer) Whole(maxBytes int) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(a, int64(maxBytes)+1))
 	switch {
@@ -296,7 +296,8 @@ func (a *Answer) ErrorText() (code, message string, err error) {
 	return code, message, err
 }
 
-// refused returns the error for a status other than 2xx, even if the body cannot be read.
+// refused returns the error for a status other than 2xx. It returns a *Fault even if the body cannot
+// be read, but the error of the caller's context if that context has ended.
 func (a *Answer) refused(status int, path string) error {
 	code, message, err := a.ErrorText()
 	if ended := a.ctx.Err(); err != nil && ended != nil {

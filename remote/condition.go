@@ -8,9 +8,9 @@ import (
 )
 
 // Condition records whether an engine works, by its last use or check. An engine that has
-// failed rests: for a while it is not used, and turns use the next engine of the list
+// failed is not used for a while, which is called its rest: turns use the next engine of the list
 // instead. Each further failure makes the rest longer. A repeated failure is reported at most
-// every ten minutes.
+// every ten minutes. A Condition is safe for concurrent use.
 type Condition struct {
 	Part string // role and kind of the engine, such as "recognizer wyoming"
 	Last bool   // whether the engine is the last of its list; such an engine never rests
@@ -24,7 +24,7 @@ type Condition struct {
 
 	mu    sync.Mutex
 	state struct {
-		cause error     // why the engine fails; nil while it works
+		cause error     // why the engine fails; nil while the engine works
 		since time.Time // when the engine began to work or to fail; zero before the first result
 		again time.Time // end of the latest rest
 	}
@@ -58,7 +58,7 @@ const (
 
 // Durations of rests and reports.
 const (
-	firstRest   = 2 * time.Second // rest after the first failure; each further failure doubles it
+	firstRest   = 2 * time.Second // rest after the first failure; each further failure doubles the rest
 	LongestRest = time.Minute     // maximum rest after failures of quick uses
 	// After the failure of a slow use, a rest takes restFactor to maxRestFactor times as
 	// long as the use. A person who has waited for a hanging engine should not wait for
@@ -67,12 +67,13 @@ const (
 	maxRestFactor = 20
 	reportEvery   = 10 * time.Minute // minimum time between two reports of the same failure
 	// DespiteChecks is the time after a failed use until an engine is used again although
-	// its checks fail. It also bounds every rest.
+	// its checks fail. It is also the longest rest after any failure.
 	DespiteChecks = 5 * time.Minute
 )
 
-// NewCondition returns the condition of an engine that was never used. It calls report with
-// the error sentence of each new failure. now is the clock.
+// NewCondition returns the condition of an engine that was never used. The condition calls report
+// with the error sentence of each failure that differs from the failure reported last, or follows it
+// after ten minutes. now is the clock.
 func NewCondition(part string, log *slog.Logger, report func(cause string), now func() time.Time) *Condition {
 	return &Condition{Part: part, log: log, report: report, now: now, failure: make(chan struct{}, 1)}
 }
@@ -80,7 +81,7 @@ func NewCondition(part string, log *slog.Logger, report func(cause string), now 
 // Now returns the time by the clock of the condition.
 func (c *Condition) Now() time.Time { return c.now() }
 
-// Resting returns the failure that makes the engine rest, or nil if it can be used.
+// Resting returns the failure that makes the engine rest, or nil if the engine can be used.
 // Only a failed use causes a rest: a check may fail although uses succeed, for example if the
 // key allows speech only.
 func (c *Condition) Resting() error {
@@ -104,8 +105,8 @@ func (c *Condition) Limits() error {
 	return c.warning
 }
 
-// Status returns when the engine began to work or to fail, the end of its rest, and why it
-// fails. cause is nil while the engine works.
+// Status returns when the engine began to work or to fail, the end of its latest rest, and why the
+// engine fails. cause is nil while the engine works; since is zero before the first result.
 func (c *Condition) Status() (since, again time.Time, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,8 +154,9 @@ func (c *Condition) recordSuccess() {
 	c.state.cause = nil
 }
 
-// recordFailure records a failed use or check, and reports the failure if it is new. took is how
-// long the use took. A failed check after a successful use is ignored.
+// recordFailure records a failed use or check, and reports the failure if it is new (see
+// NewCondition). took is how long the use took, and 0 for a check. A failed check is ignored if the last
+// use has succeeded.
 func (c *Condition) recordFailure(err error, inUse bool, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,8 +204,8 @@ func (c *Condition) RecordLimits(err error) {
 	c.warning = err
 }
 
-// Watch checks the engine now and after each failed use, until ctx ends. Failed checks are
-// repeated until one succeeds.
+// Watch checks the engine now and after each failed use, until ctx ends. After a failed check it
+// checks again at the end of the rest, until a check or a use has succeeded.
 func (c *Condition) Watch(ctx context.Context, check func(context.Context) error) {
 	c.setWatched(true)
 	defer c.setWatched(false)

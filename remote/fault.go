@@ -18,18 +18,18 @@ import (
 
 // Codes of faults without a code of the server.
 const (
-	CodeUnreachable = "unreachable"
-	CodeRefused     = "refused" // the response has another status than 2xx; see Fault.Status
-	CodeSilent      = "silent"  // the response, or the next piece of it, came too late
-	CodeLost        = "lost"    // the connection broke
-	CodeOdd         = "odd"     // the response does not follow the protocol
-	CodeClosed      = "closed"  // the client was closed
+	CodeUnreachable = "unreachable" // no connection was established
+	CodeRefused     = "refused"     // the response has another status than 2xx; see Fault.Status
+	CodeSilent      = "silent"      // the response, or the next piece of the response, came too late
+	CodeLost        = "lost"        // the connection broke
+	CodeOdd         = "odd"         // the request cannot be sent, or the response cannot be used
+	CodeClosed      = "closed"      // the client was closed
 )
 
 // Fault is the error of a failed request.
 type Fault struct {
 	Sentence string // cause and remedy in one sentence, without keys
-	Code     string // code from the server, or one of the constants
+	Code     string // code from the server, or one of the constants such as CodeLost
 	Kind     error  // error that the fault wraps; may be nil
 	Refusal         // Status is 0 unless the server has refused the request
 }
@@ -38,7 +38,7 @@ type Fault struct {
 type Refusal struct {
 	Status int    // HTTP status
 	Path   string // path that was requested
-	Reason string // the server's text, which may contain keys: Quote it before showing it
+	Reason string // the server's text, which may contain keys; must pass Quote before it is shown
 	After  string // value of the header Retry-After; may be empty
 	To     string // value of the header Location; may be empty
 }
@@ -84,7 +84,7 @@ func (s *Server) Quote(text string) string {
 	return Quote(text, append([]string{s.Key}, s.Secrets...)...)
 }
 
-// Fault returns the error for a response that cannot be used. Its sentence is the server's
+// Fault returns the error for a response that cannot be used. The text of the error is the server's
 // name followed by sentence. Text from the server in sentence must have passed Quote.
 func (s *Server) Fault(sentence string) *Fault { return s.fault(CodeOdd, sentence) }
 
@@ -98,8 +98,8 @@ func (s *Server) Faultf(format string, args ...any) *Fault {
 	return &Fault{Code: CodeOdd, Sentence: fmt.Sprintf(format, args...), Kind: s.Kind}
 }
 
-// Unreachable returns the fault for a connection that failed or broke. answering reports
-// whether the response had begun.
+// Unreachable returns the fault for a connection that failed or broke. answering is whether the
+// response had begun.
 func (s *Server) Unreachable(err error, answering bool) *Fault {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok && wrapped.Err != nil {
 		err = wrapped.Err // the outer error repeats the address with its query
@@ -157,9 +157,8 @@ func (s *Server) StatusText(r Refusal) string {
 	return status
 }
 
-// Refused returns the fault for a refusal. code is the server's code, or "" for CodeRefused.
-// Drivers handle statuses with a special meaning at their server themselves, before they call
-// Refused.
+// Refused returns the fault for a refusal. code is the server's code, or "" for CodeRefused. For a
+// status with a special meaning at its server, a driver makes a sentence itself.
 func (s *Server) Refused(code string, r Refusal) *Fault {
 	details := " (" + s.StatusText(r) + ")"
 	var sentence string
@@ -192,8 +191,8 @@ func (s *Server) Refused(code string, r Refusal) *Fault {
 	return f
 }
 
-// Unanswerable reports whether the server has refused the request because of its content.
-// The next server would probably refuse it as well.
+// Unanswerable reports whether the server has refused the request because of the request's content.
+// Other servers would probably refuse the request too.
 func (f *Fault) Unanswerable() bool {
 	switch f.Status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,
@@ -213,7 +212,8 @@ func (s *Server) location(to string) string {
 	return s.Quote(Address(u))
 }
 
-// retryAfter returns a header Retry-After in words. The header has seconds or a date.
+// retryAfter returns the value of a header Retry-After in words. The value is a number of seconds or a
+// date.
 func (s *Server) retryAfter(text string) string {
 	if strings.Trim(text, "0123456789.") == "" {
 		return text + " s from now"

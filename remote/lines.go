@@ -9,7 +9,7 @@ import (
 	"perch/limit"
 )
 
-// ErrTooLong is returned for a line or event above its limit.
+// ErrTooLong is returned for a line, or the data of an event, that is longer than allowed.
 var ErrTooLong = errors.New("a line is too long")
 
 // Lines reads a stream line by line, and buffers at most one line.
@@ -31,10 +31,10 @@ type Lines struct {
 
 // Next returns the next line without its line ending. The line is valid until the next call.
 // Text at the end of the stream without a line ending is a line too. If a line is longer than
-// MaxBytes, Next returns ErrTooLong; see Ends.
+// MaxBytes, Next returns ErrTooLong; see Ends. Other errors, such as io.EOF, are those of R.
 func (l *Lines) Next() ([]byte, error) {
 	if l.line = l.line[:0]; cap(l.line) > limit.File {
-		l.line = nil // let the memory of a long line be freed
+		l.line = nil // frees the memory of a long line
 	}
 	ends := "\n"
 	if l.CR {
@@ -107,7 +107,8 @@ func NewEvents(r *bufio.Reader, maxBytes int) *Events {
 	return &Events{Lines: Lines{R: r, MaxBytes: maxBytes, CR: true}}
 }
 
-// Next returns the data of the next event. The data is valid until the next call.
+// Next returns the data of the next event. The data is valid until the next call. The errors are
+// those of Lines.Next.
 func (e *Events) Next() ([]byte, error) {
 	e.data = e.data[:0]
 	for {

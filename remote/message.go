@@ -9,7 +9,7 @@ import (
 )
 
 // Message returns the code and the message in the body of an error response. Both may contain
-// keys: Quote them before showing them. Message recognizes these forms, alone or in a list:
+// keys, and must pass Quote before they are shown. Message recognizes these forms, alone or in a list:
 //
 //   - OpenAI: {"error": {"message"}}, and in servers that imitate it {"error": "..."}
 //   - OAuth: {"error_description": "..."}

@@ -15,12 +15,12 @@ type shape struct {
 	replacement string // as for Regexp.ReplaceAllString
 }
 
-// blank stands for the key in the replacement of a shape.
+// blank is what shape.replacement has in place of the key.
 const blank = "***"
 
-// shapes returns the kinds of keys in commands and sentences, in the order of their
-// replacement. Values with a name such as "token" come first, because their name shows where
-// the key begins.
+// shapes returns the kinds of keys in commands and sentences, in the order in which they are
+// replaced. Keys after a word such as "bearer" or "token" come first, because the word shows where the
+// key begins.
 var shapes = sync.OnceValue(func() []shape {
 	return []shape{
 		{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[^\s"']+`), "$1 ***"},
@@ -39,13 +39,13 @@ var shapes = sync.OnceValue(func() []shape {
 
 // quoted matches further kinds of keys, which are replaced only in text from servers: short
 // keys, and keys with asterisks, because servers quote a refused key in this way. In a command,
-// words like these may be something else.
+// similar words may be something else.
 var quoted = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(?:(?:sk|pk|rk|key|xai|gsk|hf|gh[a-z]|github_pat)[-_]|AIza)[A-Za-z0-9*._-]{4,}|\beyJ[\w.-]+|\S*\*{3,}\S*`)
 })
 
-// longRun matches a long run of letters and digits. It is a key if it contains a digit. Names of
-// models do not match, because dashes, slashes and dots separate their parts.
+// longRun matches a long run of letters and digits, which counts as a key if it contains a digit. Names
+// of models do not match, because dashes, slashes and dots separate their parts.
 var longRun = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\w{24,}`) })
 
 // mark replaces a key in text from a server.
@@ -109,8 +109,8 @@ func withoutKeys(text string) string {
 	})
 }
 
-// withoutPart replaces the beginning of a secret at the end of a text: the length limit of text
-// from a server may have cut the secret off.
+// withoutPart replaces the beginning of a secret at the end of a text by mark. A limit on the length of
+// text from a server may have cut off the rest of the secret.
 func withoutPart(text, secret string) string {
 	for n := min(len(secret)-1, len(text)); n >= minPart; n-- {
 		if rest, cut := strings.CutSuffix(text, secret[:n]); cut {
@@ -120,8 +120,8 @@ func withoutPart(text, secret string) string {
 	return text
 }
 
-// Redact replaces everything that looks like a key in a command or a title, and cuts the text
-// to maxBytes.
+// Redact replaces everything that looks like a key in a command or a title by ***, and cuts the text to
+// maxBytes.
 func Redact(s string, maxBytes int) string {
 	if len(s) > 4*maxBytes {
 		s = plain.Clip(s, 4*maxBytes)

@@ -9,16 +9,17 @@ import (
 	"time"
 )
 
-// Patience is the default time that an engine may be silent, before and within a response.
-// After that time the next engine of the list is used.
+// Patience is the default time that an engine may be silent before and within a response, until
+// the next engine of the list is used.
 const Patience = 10 * time.Second
 
-// errSilent is the cause of a call ended by a watch.
+// errSilent is the cause with which a watch cancels its context.
 var errSilent = errors.New("the server is silent")
 
-// Watch ends a call if its server is silent for too long. Its clock runs only while the caller
-// waits for the server, and not while a person still speaks or the caller handles a piece of
-// the response. Start, Pause, Reset, Add and Silent do nothing on a nil Watch.
+// Watch ends a call if its server is silent for too long. The clock of the watch runs only while the
+// caller waits for the server, and not while a person still speaks or the caller handles a piece of
+// the response. Start, Pause, Reset, Add and Silent do nothing on a nil Watch. A Watch is safe for
+// concurrent use.
 type Watch struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -35,8 +36,8 @@ type Watch struct {
 	over     bool          // whether Stop was called
 }
 
-// NewWatch returns a watch whose clock is stopped. When the time is over, it cancels its
-// Context.
+// NewWatch returns a watch whose clock is stopped. When the waiting time is used up, the watch
+// cancels its Context. The waiting time is first at the beginning, and idle after a sign of life.
 func NewWatch(ctx context.Context, first, idle time.Duration) *Watch {
 	w := &Watch{first: first, idle: idle, left: first}
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
@@ -120,9 +121,10 @@ func TextWait(text string) time.Duration {
 	return time.Duration(n) * waitFactor * speakByte
 }
 
-// Add records that text has arrived, and adds d, its TextWait, to the remaining time, up to the
-// idle time of the watch. So the call of a model that writes at less than an eighth of the speed
-// of speech is ended, even if it writes steadily. Add does nothing if d is 0.
+// Add records that text has arrived, and adds d, the TextWait of the text, to the remaining time, up
+// to the idle time of the watch. If the text is the first sign of life, Add sets the remaining time to the
+// idle time. Thereby the watch ends the call of a model that writes at less than an eighth of the speed of
+// speech, even if the model never pauses. Add does nothing if d is 0.
 func (w *Watch) Add(d time.Duration) {
 	if w == nil || d <= 0 {
 		return
@@ -141,8 +143,10 @@ func (w *Watch) Add(d time.Duration) {
 	}
 }
 
-// sending records whether a piece of the request is being sent, or was the last. Until the
-// response begins, the clock runs only then, and each piece restarts it.
+// sending sets the remaining time to the initial waiting time, and starts the clock if active is true:
+// a piece of the request is being sent, or the whole request was sent. If active is false, upload waits
+// for the next piece of the request, and the clock stands still. After the header of the response has
+// arrived, sending does nothing.
 func (w *Watch) sending(active bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,8 +178,8 @@ func (w *Watch) Stop() {
 	w.cancel(nil)
 }
 
-// Silent returns why the watch has ended the call, or "" if it has not. The text continues a
-// sentence that begins with the server's name.
+// Silent returns why the watch has ended the call, or "" if the watch has not ended the call. The text
+// continues a sentence that begins with the server's name.
 func (w *Watch) Silent() string {
 	if w == nil || !errors.Is(context.Cause(w.ctx), errSilent) {
 		return ""
@@ -216,15 +220,15 @@ func (u *upload) Read(p []byte) (int, error) {
 
 func (u *upload) Close() error { return nil }
 
-// Pace bounds the wait for the next piece of a response by its content. For example, a second
-// of sound allows a longer wait than a single byte.
+// Pace bounds the wait for the next piece of a response by the pieces that have arrived. For example,
+// after a second of sound the wait may be longer than after a single byte.
 type Pace interface {
 	// Left returns the maximum wait for the next piece.
 	Left() time.Duration
 	// Waited records the time that was spent waiting for a piece.
 	Waited(time.Duration)
-	// Trickles reports whether the waiting time was used up by slow arrival rather than
-	// by a single pause.
+	// Trickles reports whether slow arrival has reduced the result of Left. If the next wait then uses
+	// up this time, the cause is slow arrival and not a single pause.
 	Trickles() bool
 }
 
@@ -237,10 +241,10 @@ type Body struct {
 	Pace  Pace   // bounds waits after the first byte; if nil, only Watch does
 
 	begun    bool // whether a byte has arrived
-	trickles bool // result of Pace.Trickles before the latest read
+	trickles bool // result of Pace.Trickles before the latest Read
 }
 
-// Read reads the body while the clock of the watch runs.
+// Read reads the body. The clock of the watch runs during the call.
 func (b *Body) Read(p []byte) (int, error) {
 	paced := b.begun && b.Pace != nil
 	if paced {
