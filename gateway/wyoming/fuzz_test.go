@@ -10,8 +10,7 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// FuzzConnection: a client sends anything and leaves. It gets only whole events, and nothing of
-// the connection is left.
+// FuzzConnection sends arbitrary bytes and disconnects. The client must receive valid events only.
 func FuzzConnection(f *testing.F) {
 	f.Add([]byte(everything))
 	f.Add([]byte(`{"type":"synthesize-start","data":{"voice":{"language":"en"}}}` + "\n" +
@@ -27,7 +26,7 @@ func FuzzConnection(f *testing.F) {
 		go func() {
 			defer close(sent)
 			_, _ = ours.Write(bytes)
-			// A moment for the answers, and then the client is gone.
+			// The client reads responses for 5 ms, and then disconnects.
 			_ = ours.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
 		}()
 		r := wire.NewReader(ours, wire.Limits{})

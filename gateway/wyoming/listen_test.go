@@ -20,7 +20,7 @@ type given struct {
 	language string
 }
 
-// recorder answers with a text and reports what it was given.
+// recorder returns a recognizer that returns a text and sends its input to a channel.
 func recorder(to chan<- given, text string) recognizer {
 	return func(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 		h := given{language: o.Language}
@@ -39,7 +39,7 @@ func recorder(to chan<- given, text string) recognizer {
 	}
 }
 
-// tone returns half a second of 440 Hz as bytes. A second channel is silent.
+// tone returns half a second of a 440 Hz tone as bytes. All channels but the first are silent.
 func tone(rate, channels int) (b []byte) {
 	for _, s := range voicetest.Tone(rate, 440, 8000, time.Second/2) {
 		b = binary.LittleEndian.AppendUint16(b, uint16(s))
@@ -85,7 +85,7 @@ func TestSoundOfEveryForm(t *testing.T) {
 	}
 }
 
-// TestRecognizesDuringSpeech: the recognizer has the sound before its end.
+// TestRecognizesDuringSpeech checks that the recognizer receives sound before the utterance has ended.
 func TestRecognizesDuringSpeech(t *testing.T) {
 	early := make(chan int)
 	g := dial(t, serve(t, Options{Recognizer: recognizer(func(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
@@ -112,7 +112,7 @@ func TestUtterancesOneAfterTheOther(t *testing.T) {
 	g := dial(t, serve(t, Options{Recognizer: recorder(calls, "again")}))
 	for n := range 3 {
 		g.event(wire.TypeAudioStart, wire.Format{Rate: 16000, Width: 2, Channels: 1}, nil)
-		g.event(wire.TypeAudioChunk, nil, make([]byte, 2*n+1)) // half a sample is lost with its utterance
+		g.event(wire.TypeAudioChunk, nil, make([]byte, 2*n+1)) // the half sample at the end must not affect the next utterance
 		g.event(wire.TypeAudioStop, nil, nil)
 		g.expect(wire.TypeTranscript, `{"text":"again"}`)
 		if h := <-calls; len(h.pcm) != n || h.language != "en" {
@@ -128,7 +128,7 @@ func TestRefusedUtteranceHasNoText(t *testing.T) {
 	g.expect(wire.TypeTranscript, `{"text":""}`)
 }
 
-// TestARecognizerThatFails is reported without internals.
+// TestARecognizerThatFails checks that the client does not receive the text of the recognizer's error.
 func TestARecognizerThatFails(t *testing.T) {
 	g := dial(t, serve(t, Options{Recognizer: recognizer(func(context.Context, *voice.Utterance, voice.Options) (voice.Transcript, error) {
 		return voice.Transcript{}, errors.New("the server at tcp://10.0.0.7 said canary")
@@ -138,7 +138,7 @@ func TestARecognizerThatFails(t *testing.T) {
 	g.ended()
 }
 
-// TestTooLongAnUtterance is answered as far as it was recognized.
+// TestTooLongAnUtterance checks that an utterance ends at the maximum length, and is recognized up to there.
 func TestTooLongAnUtterance(t *testing.T) {
 	calls := make(chan given, 1)
 	g := dial(t, serve(t, Options{Recognizer: recorder(calls, "enough")}))
@@ -163,8 +163,8 @@ func TestTooLongAnUtterance(t *testing.T) {
 	}
 }
 
-// TestASlowClientFreesTheRecognizer: there is one, and a second client can use it although the
-// first keeps sending.
+// TestASlowClientFreesTheRecognizer checks that a second client can use the recognizer after maxListening,
+// although the first client keeps sending sound. Only one utterance is recognized at a time.
 func TestASlowClientFreesTheRecognizer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newPipes()

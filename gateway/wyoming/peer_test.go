@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// recognizer has a script.
+// recognizer is a recognizer that calls a function.
 type recognizer func(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error)
 
 func (recognizer) Name() string { return "fake-recognizer" }
@@ -30,7 +30,7 @@ func (e recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.O
 	return e(ctx, u, o)
 }
 
-// synthesizer has a script.
+// synthesizer is a synthesizer that calls a function.
 type synthesizer func(ctx context.Context, text string, o voice.Options, out func([]int16) error) error
 
 func (synthesizer) Name() string { return "fake-synthesizer" }
@@ -39,7 +39,7 @@ func (m synthesizer) Synthesize(ctx context.Context, text string, o voice.Option
 	return m(ctx, text, o, out)
 }
 
-// letters speaks a text: a hundred samples for each byte, of its value.
+// letters speaks a text as a hundred samples for each byte, with the value of the byte.
 func letters(ctx context.Context, text string, _ voice.Options, out func([]int16) error) error {
 	if err := out(lettersOf(text)); err != nil {
 		return err
@@ -56,7 +56,7 @@ func lettersOf(text string) (pcm []int16) {
 	return pcm
 }
 
-// scriptedAgent is an agent with a script. It records its turns.
+// scriptedAgent is an agent that calls the function think for each turn. It records its turns.
 type scriptedAgent struct {
 	think func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
 
@@ -81,7 +81,7 @@ func (m *scriptedAgent) AddExchange(conversation string, e agent.Exchange, _ tim
 	m.remembered[conversation] = append(m.remembered[conversation], e)
 }
 
-// answering answers every turn with those sentences.
+// answering returns an agent that answers every turn with the sentences.
 func answering(sentences ...string) *scriptedAgent {
 	return &scriptedAgent{think: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 		for _, s := range sentences {
@@ -93,7 +93,7 @@ func answering(sentences ...string) *scriptedAgent {
 	}}
 }
 
-// refuses waits for the end of an utterance, and refuses it.
+// refuses is a recognizer that waits for the end of an utterance and refuses the utterance.
 func refuses(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
 	return voice.Transcript{Refused: true}, u.Wait(ctx)
 }
@@ -107,7 +107,7 @@ func serve(t testing.TB, o Options) (address string) {
 	return l.Addr().String()
 }
 
-// newServer returns a server with the options that every server has.
+// newServer returns a server with the options o, and with those that every server needs.
 func newServer(t testing.TB, o Options, l net.Listener) *Server {
 	t.Helper()
 	o.Listen, o.Log, o.Zone = l, slog.New(slog.DiscardHandler), cmp.Or(o.Zone, time.UTC)
@@ -134,7 +134,7 @@ func run(t testing.TB, o Options, l net.Listener) *Server {
 	return s
 }
 
-// client is a client, event by event or byte by byte.
+// client is a client that sends and reads single events or bytes.
 type client struct {
 	net.Conn
 	t testing.TB
@@ -171,7 +171,7 @@ func (g *client) event(name string, data any, payload []byte) {
 	must.Succeed(g.t, g.w.Write(e))
 }
 
-// next returns the next event, of that type.
+// next returns the next event, which must have the type name.
 func (g *client) next(name string) wire.Event {
 	g.t.Helper()
 	e, err := g.r.Read()
@@ -185,7 +185,7 @@ func (g *client) next(name string) wire.Event {
 	return e
 }
 
-// expect reads events of those types and data, in order.
+// expect reads events, which must have these types and data, in order.
 func (g *client) expect(typesAndData ...string) {
 	g.t.Helper()
 	for i := 0; i < len(typesAndData); i += 2 {
@@ -196,7 +196,7 @@ func (g *client) expect(typesAndData ...string) {
 	}
 }
 
-// refused reads an error with that code, and the end after it.
+// refused reads an error event with a code, and then the end of the connection.
 func (g *client) refused(code string) {
 	g.t.Helper()
 	var f wire.Failure
@@ -206,7 +206,7 @@ func (g *client) refused(code string) {
 	g.ended()
 }
 
-// ended reads the end.
+// ended reads the end of the connection.
 func (g *client) ended() {
 	g.t.Helper()
 	if e, err := g.r.Read(); !errors.Is(err, io.EOF) {
@@ -235,7 +235,7 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// from is a pipe from that address.
+// from is a pipe with the remote address addr.
 type from struct {
 	net.Conn
 	addr string
@@ -254,7 +254,7 @@ func (p *pipes) dial(t testing.TB, addr string) *client {
 	return newClient(t, ours)
 }
 
-// piped returns a client of a server without a network, for virtual time.
+// piped returns a client that is connected to a new server by a pipe, for tests with virtual time.
 func piped(t *testing.T, o Options) *client {
 	t.Helper()
 	l := newPipes()

@@ -17,8 +17,8 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// TestHomeAssistant sends the bytes of its conversation entity (2026.11), which waits for
-// handled and ignores the rest of the answer.
+// TestHomeAssistant sends the bytes of the conversation entity of Home Assistant 2026.11, which waits for a
+// handled event and ignores the other events of the reply.
 func TestHomeAssistant(t *testing.T) {
 	m := answering("It is three.", "Good night.")
 	zone := time.FixedZone("home", 3600)
@@ -69,7 +69,7 @@ func TestConversations(t *testing.T) {
 			t.Errorf("context %d talks as %s, not %s", n, name(n), name(2))
 		}
 	}
-	// A name that cannot be kept as it is stays the same name.
+	// A long ID is replaced by its hash, which is always the same.
 	for _, g := range []*client{one, two} {
 		ask(g, `{"conversation_id":"`+strings.Repeat("ü ", 500)+`"}`)
 	}
@@ -78,7 +78,8 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// TestQuestionsAreDenied at once: a text must not allow anything.
+// TestQuestionsAreDenied checks that requests for consent are denied at once, because a client must not be able
+// to consent.
 func TestQuestionsAreDenied(t *testing.T) {
 	m := &scriptedAgent{think: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
 		answers := 0
@@ -128,7 +129,7 @@ func TestTextsWithoutAnAnswer(t *testing.T) {
 		g.event(wire.TypeTranscript, map[string]any{"text": text, "context": conversation{"x"}}, nil)
 		g.expect(want...)
 	}
-	for text, want := range map[string]string{ // in the language that was asked in
+	for text, want := range map[string]string{ // in the language of the request
 		"hello": "Da ist etwas schiefgegangen. Versuch es bitte noch einmal.", strings.Repeat("a", limit.Said+1): "Das war zu viel auf einmal.",
 	} {
 		g.event(wire.TypeTranscript, map[string]any{"text": text, "language": "de_AT", "context": conversation{"x"}}, nil)
@@ -151,7 +152,7 @@ func TestAnAgentThatHangs(t *testing.T) {
 	})
 }
 
-// hanging returns an agent that answers no turn. It reports each turn unless began is nil.
+// hanging returns an agent that answers no turn. It sends a value to began for each turn, unless began is nil.
 func hanging(began chan<- struct{}) *scriptedAgent {
 	return &scriptedAgent{think: func(ctx context.Context, _ agent.Turn, _ func(agent.Reply) error) error {
 		if began != nil {
@@ -162,7 +163,7 @@ func hanging(began chan<- struct{}) *scriptedAgent {
 	}}
 }
 
-// echo is a brain that knows how much was said before.
+// echo is a brain that replies with the length of the history and the text of the turn.
 type echo struct{}
 
 func (echo) Name() string { return "echo" }
@@ -174,7 +175,7 @@ func (echo) Think(_ context.Context, t agent.Turn, out func(agent.Reply) error) 
 	return out(agent.Done{End: agent.Continue})
 }
 
-// silence is a bus on which nothing of ours may show.
+// silence is a bus that accepts no events of a robot or a session.
 type silence struct{}
 
 func (silence) Publish(robot device.ID, session string, _ event.Event) {
@@ -183,7 +184,7 @@ func (silence) Publish(robot device.ID, session string, _ event.Event) {
 	}
 }
 
-// TestARealAgent uses the appliance's agent.
+// TestARealAgent replies with an agent.Mind.
 func TestARealAgent(t *testing.T) {
 	m := agent.NewMind(agent.Always(echo{}), nil, silence{}, nil)
 	g := dial(t, serve(t, Options{Mind: m}))

@@ -17,7 +17,7 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// sound reads chunks up to the next other event, and returns that too.
+// sound reads audio-chunk events up to the next event of another type, and returns this event too.
 func (g *client) sound() (pcm []int16, last wire.Event) {
 	g.t.Helper()
 	for {
@@ -37,7 +37,7 @@ func (g *client) sound() (pcm []int16, last wire.Event) {
 
 const started = `{"rate":24000,"width":2,"channels":1}`
 
-// TestATextIsOneSound, without what cannot be spoken.
+// TestATextIsOneSound checks that a text is sent as one sound, without emoji, markup and URLs.
 func TestATextIsOneSound(t *testing.T) {
 	g := dial(t, serve(t, Options{Synthesizer: synthesizer(letters)}))
 	g.event(wire.TypeSynthesize, map[string]any{"text": "😀 It is **three**. See https://example.com now.",
@@ -47,13 +47,13 @@ func TestATextIsOneSound(t *testing.T) {
 	if want := append(lettersOf("It is three."), lettersOf("See now.")...); !slices.Equal(pcm, want) || last.Type != wire.TypeAudioStop {
 		t.Errorf("%d samples, want %d, then %s", len(pcm), len(want), last.Type)
 	}
-	// What has no words has no sound, but an end.
+	// A text without words has no sound.
 	g.event(wire.TypeSynthesize, wire.Text{Text: "..."}, nil)
 	g.expect(wire.TypeAudioStart, started, wire.TypeAudioStop, "")
 }
 
-// TestSentencesAreSpokenAsTheyCome: the first is sent before the second is
-// written.
+// TestSentencesAreSpokenAsTheyCome checks that the first sentence of a stream is sent before the second
+// is complete.
 func TestSentencesAreSpokenAsTheyCome(t *testing.T) {
 	g := dial(t, serve(t, Options{Synthesizer: synthesizer(letters)}))
 	for range 2 {
@@ -78,7 +78,8 @@ func TestSentencesAreSpokenAsTheyCome(t *testing.T) {
 	g.expect(wire.TypeSynthesizeStopped, "")
 }
 
-// TestVoices: no name of a voice goes to the engine.
+// TestVoices checks which language the engine receives for a voice in the request. The name of the voice must
+// not reach the engine.
 func TestVoices(t *testing.T) {
 	asked := make(chan voice.Options, 1)
 	address := serve(t, Options{
@@ -124,7 +125,7 @@ func TestASynthesizerThatFails(t *testing.T) {
 	g.ended()
 }
 
-// espeak is the real program.
+// espeak is a synthesizer that runs the program espeak-ng.
 func espeak(ctx context.Context, text string, _ voice.Options, out func([]int16) error) error {
 	cmd := exec.CommandContext(ctx, "espeak-ng", "--stdin", "--stdout", "-v", "en-us")
 	cmd.Stdin = strings.NewReader(text)
@@ -149,8 +150,8 @@ func espeak(ctx context.Context, text string, _ voice.Options, out func([]int16)
 	}
 }
 
-// TestOurOwnClient uses Perch's own client: the sound of a real synthesizer arrives unchanged,
-// and so does the sound for the recognizer.
+// TestOurOwnClient checks with Perch's own client that the sound of a real synthesizer and the sound for the
+// recognizer arrive unchanged.
 func TestOurOwnClient(t *testing.T) {
 	calls := make(chan given, 1)
 	address := serve(t, Options{Recognizer: recorder(calls, "it is three"), Synthesizer: synthesizer(espeak), Mind: answering("Yes.")})
@@ -196,7 +197,7 @@ func TestOurOwnClient(t *testing.T) {
 	}
 }
 
-// sentencesOf is a text as it is cut while it comes.
+// sentencesOf returns the sentences into which a text is split.
 func sentencesOf(text string) (all []string) {
 	speech := thinker.NewSpeech("en")
 	for _, r := range append(speech.Write(text), speech.Flush()...) {

@@ -32,7 +32,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestInfo has the bytes, since Home Assistant's classes want every field.
+// TestInfo compares the bytes of the info event, because Home Assistant requires every field.
 func TestInfo(t *testing.T) {
 	o := all()
 	o.Name, o.ID, o.Version, o.Languages, o.RecognizerLanguages = "Perch", "perch-1a2b", "0.3.0", []string{"de-CH", "en"}, []string{"en"}
@@ -87,7 +87,7 @@ func TestPingsAndUnknownEvents(t *testing.T) {
 	g.expect(wire.TypePong, "", wire.TypePong, `{"text":"hö"}`)
 }
 
-// everything is a connection with one request of each kind.
+// everything is what a client sends that makes one request of each kind.
 const everything = `{"type":"describe"}` + "\n" +
 	`{"type":"transcribe","data":{"language":"en"}}` + "\n" +
 	`{"type":"audio-start","data":{"rate":16000,"width":2,"channels":1}}` + "\n" +
@@ -155,7 +155,7 @@ func TestGarbage(t *testing.T) {
 			g := dial(t, address)
 			g.t = t
 			_ = g.SetDeadline(time.Now().Add(10 * time.Second))
-			_, _ = io.WriteString(g, test.bytes) // it may not take all of them
+			_, _ = io.WriteString(g, test.bytes) // the server may close the connection before it has read all bytes
 			for {
 				e, err := g.r.Read()
 				must.Succeed(t, err)
@@ -197,7 +197,7 @@ func TestConnectionsAreCounted(t *testing.T) {
 		if connections, peers := s.limit.Open(); connections != maxConns || peers != maxConns/maxConnsPerPeer {
 			t.Errorf("%d connections of %d peers", connections, peers)
 		}
-		// They do not even take their answers; the limit has room again.
+		// The clients read no responses, so the server closes their connections, and a new client is accepted.
 		time.Sleep(writeTimeout + time.Second)
 		g = l.dial(t, "192.0.2.99:4000")
 		g.event(wire.TypePing, nil, nil)
@@ -255,7 +255,7 @@ func TestWaitingForAnAnswerIsNotIdle(t *testing.T) {
 	})
 }
 
-// TestAClientThatReadsNothingIsDropped, and its synthesis is cancelled.
+// TestAClientThatReadsNothingIsDropped checks that the connection is closed and the synthesis cancelled.
 func TestAClientThatReadsNothingIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)
@@ -280,7 +280,8 @@ func TestAClientThatReadsNothingIsDropped(t *testing.T) {
 	})
 }
 
-// TestEndlessSentenceIsCancelled, even if the client reads slowly so that no write fails.
+// TestEndlessSentenceIsCancelled checks that a sentence is cancelled after sentenceTimeout, even if the client
+// reads just fast enough that no write fails.
 func TestEndlessSentenceIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := piped(t, Options{Synthesizer: synthesizer(func(_ context.Context, text string, _ voice.Options, out func([]int16) error) error {
@@ -305,7 +306,8 @@ func TestEndlessSentenceIsCancelled(t *testing.T) {
 	})
 }
 
-// TestAClientThatLeavesIsNotServed: at each stage the work for it is cancelled.
+// TestAClientThatLeavesIsNotServed checks that the work for a client is cancelled when the client disconnects, at
+// each stage of a request.
 func TestAClientThatLeavesIsNotServed(t *testing.T) {
 	began, ended := make(chan struct{}, 1), make(chan error, 1)
 	wait := func(ctx context.Context) error {

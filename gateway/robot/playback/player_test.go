@@ -14,7 +14,7 @@ import (
 	"perch/voice"
 )
 
-// channel counts how often a robot is made to speak.
+// channel is the transport and the tap of a robot. It counts the tts start messages to the robot.
 type channel struct {
 	transport.Transport
 	starts atomic.Int32
@@ -34,8 +34,8 @@ func (*channel) Audible() <-chan struct{}      { return nil }
 func (*channel) ToRobot([]byte) {}
 func (*channel) PacketToRobot() {}
 
-// TestRestartSpeech: only a robot that is to speak is sent tts start once more, or nothing
-// would stop it.
+// TestRestartSpeech checks that tts start is sent again only while speech is under way. Otherwise no tts
+// stop would follow, and the robot would stay in its speaking state.
 func TestRestartSpeech(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &channel{}

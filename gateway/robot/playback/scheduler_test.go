@@ -12,7 +12,8 @@ import (
 	"perch/must"
 )
 
-// TestSchedulerLetsInWhoRunsDryFirst, whoever came first, and again one that made way.
+// TestSchedulerLetsInWhoRunsDryFirst checks that the robot that runs dry first is let in first, in
+// whatever order the sessions have begun to wait.
 func TestSchedulerLetsInWhoRunsDryFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, now := NewScheduler(), time.Now()
@@ -41,8 +42,8 @@ func TestSchedulerLetsInWhoRunsDryFirst(t *testing.T) {
 	})
 }
 
-// TestSchedulerForgetsWhoIsCancelled: nobody waits for a turn that has been cut off, not even
-// where it is let in at that moment.
+// TestSchedulerForgetsWhoIsCancelled checks that a cancelled session takes no core, even if it is let in
+// and cancelled at the same time.
 func TestSchedulerForgetsWhoIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, atOnce := range []bool{false, true} {

@@ -16,7 +16,7 @@ import (
 	"perch/must"
 )
 
-// listing is a toolbox whose requests are kept.
+// listing returns a client that has requested the list of tools, and the requests that it sends.
 func listing(t *testing.T, known ...device.Tool) (*Client, *[]xiaozhi.Request) {
 	t.Helper()
 	var sent []xiaozhi.Request
@@ -34,7 +34,8 @@ func page(id int, next string, names ...string) json.RawMessage {
 	return body
 }
 
-// TestFirstWordsWaitForTheTools of a robot that is new here, and not for ever.
+// TestFirstWordsWaitForTheTools checks that AwaitList waits for the tools of a robot without known tools, for
+// a limited time, and only once.
 func TestFirstWordsWaitForTheTools(t *testing.T) {
 	answers := func(payload json.RawMessage) func(*Client) { return func(b *Client) { _, _ = b.Deliver(payload) } }
 	for name, c := range map[string]struct {
@@ -62,7 +63,7 @@ func TestFirstWordsWaitForTheTools(t *testing.T) {
 				if b.AwaitList(t.Context()); time.Since(began) != 0 {
 					t.Errorf("its second words wait %s, want none", time.Since(began))
 				}
-				time.Sleep(time.Second) // what is delivered late, in the bubble's time
+				time.Sleep(time.Second) // lets the goroutine with a late delivery end
 			})
 		})
 	}
@@ -87,7 +88,7 @@ func TestToolsAreListedPageByPage(t *testing.T) {
 	if err != nil || len(listed) != 3 || len(b.Tools()) != 3 {
 		t.Errorf("listed %v, %v", listed, err)
 	}
-	// A robot that answers what it was not asked changes nothing.
+	// Responses to requests that were not sent change nothing.
 	for _, id := range []int{0, last.ID, 99} {
 		if _, err := b.Deliver(page(id, "")); err != nil || len(b.Tools()) != 3 {
 			t.Errorf("an answer to %d: %v, %v", id, b.Tools(), err)
@@ -187,8 +188,9 @@ func TestResultsOfTools(t *testing.T) {
 	}
 }
 
-// TestClientsShareABudget: the tools of strangers have 2 MB together, which come back as
-// they list again and as they go, and use nothing of the owner's.
+// TestClientsShareABudget checks that the tools of all strangers together stay within their budget of 2 MB,
+// that a new list and Close release the bytes of the old list, and that the owner's robots have another
+// budget.
 func TestClientsShareABudget(t *testing.T) {
 	const bound = 2 << 20
 	ours, theirs := NewBudget(16<<20), NewBudget(bound)

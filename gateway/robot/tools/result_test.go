@@ -14,7 +14,7 @@ import (
 	"perch/must"
 )
 
-// answering is what a tool answers with a text.
+// answering returns the parsed result of a tool that responds with a text.
 func answering(t testing.TB, text string) device.Result {
 	t.Helper()
 	body := must.Value(json.Marshal(map[string]any{"content": []map[string]any{{"type": "text", "text": text}}}))(t)
@@ -22,15 +22,14 @@ func answering(t testing.TB, text string) device.Result {
 	return r
 }
 
-// photo is a picture of some bytes, and how it is written.
+// photo returns a picture of about the given size, and the picture in base64.
 func photo(bytes int) (device.Picture, string) {
 	data := []byte("\xff\xd8\xff\xe0\x00\x10JFIF\x00" + strings.Repeat("\x00\x01\xfe\xff\x3f", bytes/5))
 	return device.Picture{Type: "image/jpeg", Data: data}, base64.StdEncoding.EncodeToString(data)
 }
 
-// TestPicturesInAText: a page's camera answers with the picture in base64 beside
-// what was seen on it, or with that alone. A text is what was seen; a picture is
-// a picture.
+// TestPicturesInAText parses texts of web pages that act as a robot. They contain a picture in base64, its
+// description, or both.
 func TestPicturesInAText(t *testing.T) {
 	p, encoded := photo(12_000)
 	seen := `{"success":true,"action":"RESPONSE","response":"A red cup."}`
@@ -71,8 +70,7 @@ func TestPicturesInAText(t *testing.T) {
 	}
 }
 
-// TestAnswersOfToolsAreBounded: whatever a robot's tool answers, whatever called it
-// is given a little.
+// TestAnswersOfToolsAreBounded checks that a long result is cut to limit.Result bytes.
 func TestAnswersOfToolsAreBounded(t *testing.T) {
 	for name, answer := range map[string]string{
 		"words":     strings.Repeat("é word ", 8000),
@@ -93,8 +91,8 @@ func TestAnswersOfToolsAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzResult: no answer of a tool is more than its bound, or a picture that is
-// none.
+// FuzzResult checks that the text of a result is bounded and valid UTF-8, and that its pictures have the
+// media type of an image.
 func FuzzResult(f *testing.F) {
 	_, encoded := photo(300)
 	f.Add(`{"vision_analysis":{"response":"A cup."},"photo_data":"data:image/png;base64,` + encoded + `"}`)
@@ -113,8 +111,8 @@ func FuzzResult(f *testing.F) {
 	})
 }
 
-// TestParseStatus: what a robot reports of itself is taken where it can be, and
-// nothing is made of the rest.
+// TestParseStatus checks that the valid values of a robot's status are read, and that invalid values are
+// ignored.
 func TestParseStatus(t *testing.T) {
 	for answer, want := range map[string]string{
 		`{"audio_speaker":{"volume":70},"screen":{"brightness":75},"battery":{"level":82,"charging":false},"network":{"signal":"strong"}}`: `{"volume":70,"brightness":75,"battery":82,"charging":false,"signal":"strong"}`,

@@ -8,7 +8,8 @@ import (
 	"perch/event"
 )
 
-// TestNoSecretIsRecorded, however it is packed.
+// TestNoSecretIsRecorded checks that secrets are removed from JSON, from JSON inside strings, from URLs and
+// from text that is not JSON.
 func TestNoSecretIsRecorded(t *testing.T) {
 	for _, text := range []string{
 		`{"type":"x","token":"CANARY","session_id":"THESESSION"}`, `{"a":{"Api_Key":"CANARY\\bc"},"b":[{"wifi_password":["CANARY",{"x":"CANARY"}]}]}`,
@@ -27,7 +28,7 @@ func TestNoSecretIsRecorded(t *testing.T) {
 	}
 }
 
-// TestMoodsAreNotRecorded: they come several times a second.
+// TestMoodsAreNotRecorded checks that moods, which are published several times a second, are left out.
 func TestMoodsAreNotRecorded(t *testing.T) {
 	var lines []string
 	r := NewRecorder("s", time.Time{}, func(e Entry) { lines = append(lines, e.Text) })

@@ -10,8 +10,7 @@ import (
 	"perch/must"
 )
 
-// TestJitter: packets leave in their order, each at the earliest; "x" is one that
-// is given up.
+// TestJitter checks the order and the times at which packets are returned. "x" is a packet that is given up.
 func TestJitter(t *testing.T) {
 	for name, c := range map[string]struct {
 		arrives string // "3@60" is packet 3 after 60 ms

@@ -14,22 +14,22 @@ import (
 	"perch/must"
 )
 
-// voiceFrame is what each packet holds; toc is how one of that length begins.
+// voiceFrame is the duration of each packet, and toc is the first byte of such a packet.
 const (
 	voiceFrame = 60 * time.Millisecond
 	toc        = "\x18"
 )
 
-// robotIP is where the robot's control connection comes from in tests without a network.
+// robotIP is the address of the robot in tests without a network.
 var robotIP = netip.MustParseAddr("192.0.2.1")
 
-// robotEnd is a robot's end of a talk.
+// robotEnd is the robot's end of a stream.
 type robotEnd struct {
 	*net.UDPConn
 	out, in *xiaozhi.Datagrams
 }
 
-// opened returns a talk on a socket that runs, and the robot's end of it.
+// opened returns a stream of a running socket, and the robot's end of the stream.
 func opened(t *testing.T) (*Stream, *robotEnd) {
 	t.Helper()
 	s, err := Listen("127.0.0.1:0")
@@ -65,7 +65,7 @@ func datagram(by *xiaozhi.Datagrams, sequence uint32, opus string) []byte {
 	return by.Append(nil, xiaozhi.Datagram{Sequence: sequence, Audio: xiaozhi.Audio{Opus: []byte(opus)}})
 }
 
-// withoutSocket returns a talk that has room for so many datagrams, and what its robot encrypts with.
+// withoutSocket returns a stream in which up to waiting datagrams may wait, and the robot's encoder.
 func withoutSocket(waiting int) (*Stream, *xiaozhi.Datagrams) {
 	secret := xiaozhi.UDP{Key: [16]byte{1, 2, 3}, Nonce: xiaozhi.NewNonce([4]byte{9, 9, 9, 9})}
 	talk := &Stream{secret: secret, robot: robotIP, packet: voiceFrame, audible: make(chan struct{}), arrived: make(chan Arrived, waiting),
@@ -85,8 +85,8 @@ func arrives(t *testing.T, talk *Stream, want string) {
 	}
 }
 
-// TestSoundBothWays: sound goes to where the robot's comes from, and follows the
-// robot to another port.
+// TestSoundBothWays checks that sound is sent to the address that the robot's sound comes from, also after the
+// robot's port has changed.
 func TestSoundBothWays(t *testing.T) {
 	talk, robot := opened(t)
 	talk.Send(xiaozhi.Audio{Opus: []byte("early")}) // before the robot has sent anything
@@ -112,8 +112,7 @@ func TestSoundBothWays(t *testing.T) {
 	hears(elsewhere, "there you are")
 }
 
-// TestWhatIsNotTheRobots has no effect: neither on what arrives nor on where sound
-// goes.
+// TestWhatIsNotTheRobots checks that datagrams of others are dropped, and do not change where sound is sent.
 func TestWhatIsNotTheRobots(t *testing.T) {
 	talk, robot := withoutSocket(maxArrived)
 	secret, from := talk.secret, netip.AddrPortFrom(robotIP, 1000)
@@ -151,7 +150,8 @@ func TestWhatIsNotTheRobots(t *testing.T) {
 	}
 }
 
-// TestAfterALongLoss: two numbers in a row that are far ahead are the robot's.
+// TestAfterALongLoss checks that a sequence number far ahead is rejected, and that the number after it is
+// accepted.
 func TestAfterALongLoss(t *testing.T) {
 	talk, robot := withoutSocket(maxArrived)
 	var got []bool
@@ -163,8 +163,8 @@ func TestAfterALongLoss(t *testing.T) {
 	}
 }
 
-// TestForgedDatagrams: of those that somebody has made without the key, few are taken,
-// and none moves where sound goes or makes the robot's own old.
+// TestForgedDatagrams checks that few datagrams made without the key are accepted, and that none of them
+// changes where sound is sent or makes the robot's own datagrams look old.
 func TestForgedDatagrams(t *testing.T) {
 	talk, robot := withoutSocket(1)
 	from, thief := netip.AddrPortFrom(robotIP, 1000), netip.AddrPortFrom(robotIP, 666) // with a forged sender
@@ -182,7 +182,7 @@ func TestForgedDatagrams(t *testing.T) {
 		if talk.receive(datagram(xiaozhi.NewDatagrams(key, talk.secret.Nonce, false), mine+random.Uint32N(1000), toc+"forged"), thief) {
 			taken++
 			<-talk.arrived
-			mine = max(mine, talk.highest) // the robot is that much further
+			mine = max(mine, talk.highest) // the robot continues after the accepted number
 		}
 	}
 	if taken > 20 || *talk.peer.Load() != from {
@@ -191,9 +191,9 @@ func TestForgedDatagrams(t *testing.T) {
 	t.Logf("of 20000 forged datagrams %d were taken", taken)
 }
 
-// TestDatagramsOfAnotherHostAreDropped: whoever listens can make datagrams that pass for the
-// robot's. From another address than that of its control connection they neither begin a
-// talk's sound, nor move it, nor make the robot's own numbers old.
+// TestDatagramsOfAnotherHostAreDropped checks that datagrams from another address than the robot's have no
+// effect, even if they are encrypted with the robot's key: they do not set or change the address for sound, and
+// do not make the robot's own sequence numbers look old.
 func TestDatagramsOfAnotherHostAreDropped(t *testing.T) {
 	for name, first := range map[string]uint32{"before the robot's first": 0, "after it": 1} {
 		t.Run(name, func(t *testing.T) {

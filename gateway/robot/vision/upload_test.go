@@ -12,8 +12,8 @@ import (
 	"perch/limit"
 )
 
-// TestUploadsAreBounded: one for each robot, four in all, and two of them at
-// most for strangers.
+// TestUploadsAreBounded checks the limits of uploads under way: one for each robot, four in total, and two of
+// strangers.
 func TestUploadsAreBounded(t *testing.T) {
 	u := uploads{open: map[device.ID]bool{}}
 	enter := func(id device.ID, stranger bool, want error) func() {
@@ -37,8 +37,7 @@ func TestUploadsAreBounded(t *testing.T) {
 	enter("s1", true, errTooManyUploads)
 }
 
-// TestTokensOfOneSession are two at most, however often it is given one: the latest, and the one
-// before, with which a picture may be on its way.
+// TestTokensOfOneSession checks that only the latest two tokens of a session are valid.
 func TestTokensOfOneSession(t *testing.T) {
 	s, now := New(Options{}), time.Now()
 	var last [3]string
@@ -56,7 +55,7 @@ func TestTokensOfOneSession(t *testing.T) {
 	}
 }
 
-// FuzzUpload gives the camera's door every form.
+// FuzzUpload reads arbitrary forms. An error must be a *httpserver.Fault.
 func FuzzUpload(f *testing.F) {
 	jpeg := "\xff\xd8\xff\xe0\x00\x10JFIF\x00"
 	f.Add([]byte(
