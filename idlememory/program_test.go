@@ -13,7 +13,7 @@ import (
 	"perch/must"
 )
 
-// TestCodeIsReleasedAndLoadedAgain is with this very program.
+// TestCodeIsReleasedAndLoadedAgain releases and maps the code of the test program itself.
 func TestCodeIsReleasedAndLoadedAgain(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	idlememory.Advise(idlememory.PopulateRead, log)
@@ -31,7 +31,7 @@ func TestCodeIsReleasedAndLoadedAgain(t *testing.T) {
 	}
 }
 
-// resident is how much of the program's code is in memory, in kB.
+// resident returns how much of the program's code is in memory, in kB.
 func resident(t *testing.T) (kB int) {
 	t.Helper()
 	program, err := os.Executable()

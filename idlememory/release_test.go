@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestConstantPages: what the loader has written into, what can be written, what
-// others share and what is of another file is not given back.
+// TestConstantPages checks that mappings with written pages, writable mappings, shared mappings and mappings
+// of other files are not released.
 func TestConstantPages(t *testing.T) {
 	const smaps = `00400000-0125a000 r-xp 00000000 fe:00 247278                             /usr/bin/perch
 Size:              14696 kB

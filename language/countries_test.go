@@ -15,9 +15,9 @@ import (
 	"perch/must"
 )
 
-// TestCountries: the page on which a phone gives a card a network has each country by the
-// name that CLDR has in its language, in the order of that. The tables of CLDR themselves
-// would take 2.3 MB in its program. PERCH_GOLDEN=rewrite writes them.
+// TestCountries checks the lists of countries of perch-portal: the names in each language are those of
+// CLDR, in the order of the language. perch-portal embeds the lists, because the tables of CLDR would
+// enlarge the program by 2.3 MB. With PERCH_GOLDEN=rewrite the test writes the lists.
 func TestCountries(t *testing.T) {
 	folder := filepath.Join("..", "packaging", "image", "portal", "countries")
 	english := must.Value(os.ReadFile(filepath.Join(folder, "en.txt")))(t)

@@ -21,8 +21,8 @@ import (
 	"perch/must"
 )
 
-// TestCataloguesAreWhole: every language has every message of English, with the
-// same values and the same face, and no other.
+// TestCataloguesAreWhole checks that every language has the messages of English and no others, with the
+// same values and the same emoji.
 func TestCataloguesAreWhole(t *testing.T) {
 	english := must.Value(load(catalogues, English))(t)
 	for _, tag := range All() {
@@ -37,7 +37,7 @@ func TestCataloguesAreWhole(t *testing.T) {
 	}
 }
 
-// differences are the faults of a catalogue beside the English one.
+// differences returns the faults of a catalogue in comparison with the English one.
 func differences(english, w *Words) (faults []string) {
 	for _, key := range english.keys() {
 		if !w.Has(key) {
@@ -67,7 +67,7 @@ func differences(english, w *Words) (faults []string) {
 	return faults
 }
 
-// face is the emoji that a message begins with.
+// face returns the emoji that a message begins with, or "".
 func face(m message) string {
 	first, _, _ := strings.Cut(m[0].text, " ")
 	if strings.ContainsFunc(first, func(r rune) bool { return unicode.Is(unicode.So, r) }) {
@@ -76,8 +76,7 @@ func face(m message) string {
 	return ""
 }
 
-// TestFaultsOfACatalogue: a missing key, a wrong plural and the like are found, each
-// by name.
+// TestFaultsOfACatalogue checks that load and differences report each kind of fault.
 func TestFaultsOfACatalogue(t *testing.T) {
 	const calendar = "calendar: {weekdays: [a, b, c, d, e, f, g], months: [a, b, c, d, e, f, g, h, i, j, k, l], parts: {0: ''}}\n"
 	of := func(tag Tag, text string) (*Words, error) {
@@ -114,8 +113,8 @@ func TestFaultsOfACatalogue(t *testing.T) {
 	}
 }
 
-// TestMessagesAreUsed: every message is named by some program, and every message
-// that one names is there.
+// TestMessagesAreUsed checks that the programs use every message of the catalogue, and that the catalogue has
+// every message that they use.
 func TestMessagesAreUsed(t *testing.T) {
 	programs := programTexts(t)
 	named, said := programs.named, programs.said
@@ -125,7 +124,7 @@ func TestMessagesAreUsed(t *testing.T) {
 	words := new(Catalogue).In("en")
 	for _, key := range words.keys() {
 		group, name, _ := strings.Cut(key, ".")
-		if named[key] == "" && (named[group+"."] == "" || named[name] == "") { // a name that is put together of two
+		if named[key] == "" && (named[group+"."] == "" || named[name] == "") { // a program may join the group and the name
 			t.Errorf("no program says %s", key)
 		}
 	}
@@ -136,15 +135,15 @@ func TestMessagesAreUsed(t *testing.T) {
 	}
 }
 
-// texts are those of the programs, each with its file.
+// texts holds the literal texts of the programs, with the file of each.
 type texts struct {
-	named  map[string]string // all
-	said   map[string]string // given to Message
+	named  map[string]string // all texts
+	said   map[string]string // keys passed to Message
 	errors map[string]string // formats of errors
 	notes  map[string]string // formats of the notes of health.Part
 }
 
-// programTexts reads every program of the repository.
+// programTexts reads the texts of all programs of the repository.
 func programTexts(t *testing.T) texts {
 	t.Helper()
 	all := texts{map[string]string{}, map[string]string{}, map[string]string{}, map[string]string{}}
@@ -209,7 +208,8 @@ func programTexts(t *testing.T) texts {
 	return all
 }
 
-// format returns the format of a text that is put together, or "".
+// format returns the format of an expression: a literal text, or the first argument of Sprintf. For other
+// expressions it returns "".
 func format(e ast.Expr) string {
 	if call, is := e.(*ast.CallExpr); is {
 		if called, is := call.Fun.(*ast.SelectorExpr); is && called.Sel.Name == "Sprintf" {
@@ -219,7 +219,8 @@ func format(e ast.Expr) string {
 	return whole(e)
 }
 
-// whole returns a literal text, which may be put together of several; what is not literal in it is %s.
+// whole returns a literal text, which may be the sum of several. It returns %s in place of parts that are not
+// literal, and "" if no part is literal.
 func whole(e ast.Node) string {
 	switch e := e.(type) {
 	case *ast.BinaryExpr:
@@ -265,7 +266,7 @@ func TestAcceptLanguage(t *testing.T) {
 	}
 }
 
-// FuzzFromHeader: a stranger's header is read in bounds, and never fails.
+// FuzzFromHeader reads arbitrary Accept-Language headers. The number of tags must be bounded.
 func FuzzFromHeader(f *testing.F) {
 	f.Add("de-DE,de;q=0.9,en;q=0.8")
 	f.Add("xx;q=1.5,*;q=-1")
@@ -324,7 +325,7 @@ func TestSpoken(t *testing.T) {
 	}
 }
 
-// values returns the names of a message's values, each once, in order.
+// values returns the names of a message's values, sorted and without duplicates.
 func (w *Words) values(key string) (names []string) {
 	for _, p := range w.messages[key] {
 		if p.value != "" {
@@ -335,5 +336,5 @@ func (w *Words) values(key string) (names []string) {
 	return slices.Compact(names)
 }
 
-// keys returns those of all messages, in order.
+// keys returns the keys of all messages, sorted.
 func (w *Words) keys() []string { return slices.Sorted(maps.Keys(w.messages)) }

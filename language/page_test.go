@@ -16,8 +16,8 @@ import (
 	"perch/must"
 )
 
-// TestPageIsWhole: the page and the face have every sentence in every language, with
-// the values of English and the plurals that the language has, and no other.
+// TestPageIsWhole checks that the sentences of the page and of the face exist in every language, with the same
+// values as in English and with the plural forms of the language, and that there are no others.
 func TestPageIsWhole(t *testing.T) {
 	for name, least := range map[string]int{"home.json": 120, "page.json": 700, "face.json": 30} {
 		words := map[Tag]*Words{}
@@ -41,8 +41,8 @@ func TestPageIsWhole(t *testing.T) {
 	}
 }
 
-// TestPageIsUsed: the scripts of the page name every sentence, or make its name of a
-// part and a value: `framing${n}`.
+// TestPageIsUsed checks that the scripts of the page use every sentence. A script may build the name of a
+// sentence from a literal part and a value, such as `framing${n}`.
 func TestPageIsUsed(t *testing.T) {
 	var scripts strings.Builder
 	err := filepath.WalkDir("../gateway/owner/web/ui/src", func(name string, d fs.DirEntry, err error) error {
@@ -69,7 +69,7 @@ func TestPageIsUsed(t *testing.T) {
 	must.Succeed(t, english.add(os.DirFS("."), "en/page.json"))
 	for _, key := range english.keys() {
 		view, name, _ := strings.Cut(key, ".")
-		if view == "refusals" || view == "parts" { // the server names these, and other tests hold that it does
+		if view == "refusals" || view == "parts" { // the server sends these names; other tests check them
 			continue
 		}
 		if !named(name) || !strings.Contains(scripts.String(), `catalogue("`+view+`")`) {
@@ -78,10 +78,10 @@ func TestPageIsUsed(t *testing.T) {
 	}
 }
 
-// TestTranslations checks what findings.json of each language says: each value belongs to a
-// verb of the English format. What a language lacks is English on the page and no failure,
-// unless it is the note of a part; "make translations" prints it, and what is translated and no
-// longer said.
+// TestTranslations checks findings.json of each language: each value must belong to a verb of the English
+// format, and the notes of all parts must be translated. It only logs other sentences without a translation,
+// which the page shows in English, and translations that no program uses any more. "make translations" prints
+// this log.
 func TestTranslations(t *testing.T) {
 	verb := regexp.MustCompile(`%[-+# 0]*[0-9]*(?:\.[0-9]+)?[a-zA-Z]`)
 	place := regexp.MustCompile(`\{(\d+)\}`)
@@ -124,7 +124,7 @@ func TestTranslations(t *testing.T) {
 		}
 	}
 	for _, note := range slices.Sorted(maps.Keys(programs.notes)) {
-		if !known[note] && note != "" && note != "%s at %s" { // a program's name and address, in any language
+		if !known[note] && note != "" && note != "%s at %s" { // the name and the address of a program, which are the same in all languages
 			t.Errorf("no language has the note %q of %s", note, programs.notes[note])
 		}
 	}

@@ -9,13 +9,13 @@ import (
 	"perch/language"
 )
 
-// TestSplit: words of all scripts, and each character where a script has no spaces.
+// TestSplit splits texts in several scripts, with and without spaces between words.
 func TestSplit(t *testing.T) {
 	for text, want := range map[string]string{
 		"What's  up, DOC?":        "what's up doc",
 		"‘tis 'quoted' l’heure":   "tis quoted l'heure",
 		"¿Qué hora es, señor?":    "qué hora es señor",
-		"Que\u0301 Ma\u0308r":     "qué mär", // letters and accents apart
+		"Que\u0301 Ma\u0308r":     "qué mär", // letters followed by combining accents
 		"vingt-et-un STRASSE ẞ":   "vingt et un strasse ß",
 		"音量を４０％にして。":              "音 量 を 40 に し て",
 		"ｺｰﾋｰ　珈琲":                 "コ ー ヒ ー 珈 琲",
@@ -36,7 +36,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// FuzzSplit: words are folded, and what they are cut into is cut no further.
+// FuzzSplit checks that words are folded, and that splitting the words again changes nothing.
 func FuzzSplit(f *testing.F) {
 	for _, seed := range []string{"What's up", "音量を４０％に", "สวัสดี", "ﷺ", "İ ẞ ﬁ", "\xff\u0301'40", "½①㎏"} {
 		f.Add(seed)

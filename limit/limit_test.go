@@ -18,7 +18,8 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// TestPace: as many as come in a second come at once, and then one every so often.
+// TestPace checks that the messages of one second pass at once, and that further messages pass at the limited
+// rate.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, p := time.Now(), limit.PerSecond(10)

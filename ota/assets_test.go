@@ -17,7 +17,7 @@ import (
 	"perch/ota/espimage/espimagetest"
 )
 
-// statusOf returns the status and the code of an error.
+// statusOf returns the status and the code of an error, or its text if it has neither.
 func statusOf(err error) string {
 	if f, is := errors.AsType[coded](err); is {
 		return fmt.Sprint(f.Status(), " ", f.Code())
@@ -58,7 +58,7 @@ func TestAssetIsAddedDownloadedAndRemoved(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", url, w.Code, w.Body, code)
 		}
 	}
-	l.open(t) // and it is there after a restart
+	l.open(t) // a restart keeps the files
 	if list, err := l.Assets(); err != nil || len(list) != 2 || list[0].Name != "font-de.bin" || list[0].Size != int64(len(file)) {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -72,7 +72,7 @@ func TestAssetIsAddedDownloadedAndRemoved(t *testing.T) {
 	}
 }
 
-// breaks is a body that ends before its time.
+// breaks is a body whose connection breaks at its end.
 type breaks struct{ io.Reader }
 
 func (b breaks) Read(p []byte) (int, error) {
@@ -120,7 +120,7 @@ func TestRefusedAssetLeavesNothing(t *testing.T) {
 	if _, err := s.AddAsset(t.Context(), "a.bin", bytes.NewReader(espimagetest.Font(2000))); err != nil {
 		t.Errorf("one in the place of another: %v", err)
 	}
-	left := filepath.Join(s.dir, "assets", ".upload-123") // of a power cut
+	left := filepath.Join(s.dir, "assets", ".upload-123") // as a power cut leaves it
 	must.Succeed(t, os.WriteFile(left, good[:100], 0o600))
 	if list, err := s.Assets(); err != nil || len(list) != 32 {
 		t.Errorf("%d, %v", len(list), err)
@@ -131,7 +131,7 @@ func TestRefusedAssetLeavesNothing(t *testing.T) {
 	}
 }
 
-// endless is a body that would fill a card.
+// endless is a body without an end, which must not fill the disk.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }

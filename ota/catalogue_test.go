@@ -28,7 +28,7 @@ import (
 	"perch/store/storetest"
 )
 
-// catalogue is a catalogue with its folder, tables and bus.
+// catalogue is a Firmware with its folder, tables and bus.
 type catalogue struct {
 	*ota.Firmware
 	dir      string
@@ -46,7 +46,8 @@ func newCatalogue(t testing.TB, change ...func(*ota.FirmwareOptions)) *catalogue
 	return s
 }
 
-// open is the appliance's next start, which reads the records as JSON.
+// open opens the catalogue again, as the next start of the appliance does. It encodes the records as JSON and
+// decodes them.
 func (s *catalogue) open(t testing.TB, change ...func(*ota.FirmwareOptions)) {
 	t.Helper()
 	again(t, &s.images.Kept)
@@ -65,7 +66,7 @@ func (s *catalogue) open(t testing.TB, change ...func(*ota.FirmwareOptions)) {
 	t.Cleanup(s.Firmware.Close)
 }
 
-// again encodes a value and decodes it.
+// again replaces a value by the result of encoding and decoding it as JSON.
 func again[T any](t testing.TB, v *T) {
 	t.Helper()
 	text, err := json.Marshal(v)
@@ -76,7 +77,7 @@ func again[T any](t testing.TB, v *T) {
 	*v = decoded
 }
 
-// files are what is in the folder.
+// files returns the names of the files in the folder.
 func (s *catalogue) files(t testing.TB) (names []string) {
 	t.Helper()
 	list := must.Value(os.ReadDir(s.dir))(t)
@@ -88,13 +89,13 @@ func (s *catalogue) files(t testing.TB) (names []string) {
 
 const board = "m5stack-stack-chan"
 
-// add publishes an image that must be taken.
+// add adds an image, which must succeed.
 func (s *catalogue) add(t testing.TB, file []byte, boards ...string) ota.Shown {
 	t.Helper()
 	return must.Value(s.Add(t.Context(), bytes.NewReader(file), ota.Upload{Boards: boards}, time.Unix(1_785_000_000, 0)))(t)
 }
 
-// rollOut publishes an image that all robots of its board are offered.
+// rollOut adds an image, and a rollout to all robots with the board.
 func (s *catalogue) rollOut(t testing.TB, file []byte) ota.Shown {
 	t.Helper()
 	return must.Value(s.Plan(s.add(t, file, board).SHA256, ota.Rollout{Percent: 100, Auto: true}))(t)
@@ -146,7 +147,7 @@ func TestAddImage(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotPublished: each is refused with its reason, and leaves nothing.
+// TestWhatIsNotPublished checks that invalid images are refused with a reason, and leave no file.
 func TestWhatIsNotPublished(t *testing.T) {
 	good := simrobot.Image("1.3.0", 20_000)
 	change := func(do func([]byte)) []byte {
@@ -247,8 +248,8 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// TestWhateverMomentThePowerGoes: the catalogue is whole at the next start, and
-// nothing is in it that was not finished.
+// TestWhateverMomentThePowerGoes checks that the catalogue is consistent at the start after a power cut, and
+// that it contains nothing that was not finished.
 func TestWhateverMomentThePowerGoes(t *testing.T) {
 	s := newCatalogue(t)
 	whole := s.add(t, simrobot.Image("1.3.0", 5000), board)
@@ -260,8 +261,8 @@ func TestWhateverMomentThePowerGoes(t *testing.T) {
 	}
 	write(".upload-123", 100)                   // in the middle of an upload
 	write(strings.Repeat("ab", 32)+".bin", 100) // before its record
-	write("notes.txt", 10)                      // somebody's own
-	write(short.SHA256+".bin", 10)              // a disk that lost the end
+	write("notes.txt", 10)                      // a file of the owner
+	write(short.SHA256+".bin", 10)              // an image whose end the disk has lost
 	must.Succeed(t, os.Remove(name(lost.SHA256+".bin")))
 	s.open(t)
 	if list := s.List(); len(list) != 1 || list[0].SHA256 != whole.SHA256 {
@@ -270,7 +271,7 @@ func TestWhateverMomentThePowerGoes(t *testing.T) {
 	if len(s.images.Kept) != 1 {
 		t.Errorf("the store has %d", len(s.images.Kept))
 	}
-	s.open(t) // now without their records
+	s.open(t) // now the records of the damaged images are gone
 	if files := s.files(t); !slices.Equal(slices.Sorted(slices.Values(files)),
 		slices.Sorted(slices.Values([]string{whole.SHA256 + ".bin", "notes.txt", "orphaned"}))) {
 		t.Errorf("the folder has %v", files)
@@ -280,9 +281,8 @@ func TestWhateverMomentThePowerGoes(t *testing.T) {
 	}
 }
 
-// TestImagesAreNeverDeletedAtAStart: where the records are lost the files are
-// put aside, and can be published again. Where the records cannot be read,
-// nothing is touched at all.
+// TestImagesAreNeverDeletedAtAStart checks that a start moves files without records to another folder, from
+// which they can be published again, and changes no file if the records cannot be read.
 func TestImagesAreNeverDeletedAtAStart(t *testing.T) {
 	s := newCatalogue(t)
 	image := s.add(t, simrobot.Image("1.3.0", 5000), board)
@@ -307,7 +307,7 @@ func TestImagesAreNeverDeletedAtAStart(t *testing.T) {
 	}
 }
 
-// unreadable is a table with a damaged page.
+// unreadable is a table that cannot be read completely.
 type unreadable struct{ *storetest.Table[ota.Record] }
 
 var errDamaged = errors.New("a page is damaged")
@@ -402,7 +402,8 @@ func (t heldImages) Delete(key string) error {
 	return t.Table.Delete(key)
 }
 
-// The robots' records of the image are removed in the same write. If it fails, everything stays.
+// TestRemovingAnImageIsDurable checks that the trials of the image are removed before its record, whose removal
+// makes both durable. If removing the record fails, the trials are restored.
 func TestRemovingAnImageIsDurable(t *testing.T) {
 	var before map[string]ota.Unit
 	images, units := &storetest.Table[ota.Record]{}, &storetest.Table[ota.Unit]{}

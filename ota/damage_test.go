@@ -14,7 +14,7 @@ import (
 	"perch/ota"
 )
 
-// damage changes one byte in the middle of a file and leaves its size as it was.
+// damage changes one byte in the middle of a file. The size does not change.
 func damage(t *testing.T, file string) {
 	t.Helper()
 	text := must.Value(os.ReadFile(file))(t)
@@ -22,9 +22,9 @@ func damage(t *testing.T, file string) {
 	must.Succeed(t, os.WriteFile(file, text, 0o640))
 }
 
-// TestADamagedImageIsNotOffered: an image whose file no longer has its hash is offered to
-// nobody, sent to nobody and not installed by hand. That is logged once and listed. An older
-// image that is whole is offered in its place, and the image itself once it was published again.
+// TestADamagedImageIsNotOffered checks that an image whose file has another hash is not offered, sent or
+// installed, and that the damage is logged once and listed. An older, undamaged image is offered instead, and
+// after it was published again, the image itself.
 func TestADamagedImageIsNotOffered(t *testing.T) {
 	var log bytes.Buffer
 	l := newAppliance(t, func(o *ota.FirmwareOptions) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
@@ -80,8 +80,8 @@ func TestImageWithoutFileIsNotOffered(t *testing.T) {
 	}
 }
 
-// A check-in does not read an image again. If the file was damaged without a trace in its metadata,
-// its end is not sent, and it is not offered again.
+// TestUnnoticedDamageIsFoundWhileSending damages a file without changing its metadata, so that a check-in does
+// not read the file again. The end of the file must not be sent, and the image must not be offered again.
 func TestUnnoticedDamageIsFoundWhileSending(t *testing.T) {
 	l := newAppliance(t)
 	image := simrobot.Image("1.4.0", 200_000)

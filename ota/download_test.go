@@ -19,7 +19,7 @@ import (
 	"perch/ota"
 )
 
-// TestDownloads: who gets what, and in which form.
+// TestDownloads checks which requests with which tickets receive an image, and in which form.
 func TestDownloads(t *testing.T) {
 	l := newAppliance(t)
 	file := simrobot.Image("1.3.0", 5000)
@@ -69,8 +69,8 @@ func TestDownloads(t *testing.T) {
 	}
 }
 
-// TestADownloadThatStalls is let go after thirty seconds, and takes its place
-// with it; one robot has two places at most.
+// TestADownloadThatStalls checks that a download ends after thirty seconds without progress, and that another
+// one may then begin. A robot may have two downloads at a time.
 func TestADownloadThatStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(26 * 365 * 24 * time.Hour) // no robot would take this clock's first day for a time
@@ -99,7 +99,7 @@ func TestADownloadThatStalls(t *testing.T) {
 	})
 }
 
-// piped serves robots whose network is as slow as they read.
+// piped serves robots over pipes, which transfer only what the robot reads.
 func piped(t *testing.T, handler http.Handler) (ask func(path string) *http.Response) {
 	return func(path string) *http.Response {
 		robot := httpservertest.Serve(t, handler)
@@ -134,7 +134,7 @@ func TestThirtyThirdDownloadWaits(t *testing.T) {
 	})
 }
 
-// TestThirtyRobotsAtOnce download the same image whole.
+// TestThirtyRobotsAtOnce checks that thirty robots can download the same image at the same time.
 func TestThirtyRobotsAtOnce(t *testing.T) {
 	l := newAppliance(t)
 	file := simrobot.Image("1.3.0", 200_000)

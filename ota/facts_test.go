@@ -2,8 +2,7 @@ package ota
 
 import "testing"
 
-// FuzzFacts: whatever a robot reports, an image is compared with sensible bounds, or
-// with none.
+// FuzzFacts checks that the facts parsed from an arbitrary body are within sensible bounds.
 func FuzzFacts(f *testing.F) {
 	f.Add([]byte(
 		`{"chip_model_name":"esp32s3","chip_info":{"revision":2},"application":{"elf_sha256":"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"},` +
@@ -26,7 +25,7 @@ func FuzzFacts(f *testing.F) {
 	})
 }
 
-// TestFacts are those of a Stack-chan, and what is made of odd ones.
+// TestFacts parses the facts of a Stack-chan, and unusual ones.
 func TestFacts(t *testing.T) {
 	const chip = `{"chip_model_name":"esp32s3",`
 	for _, c := range []struct {

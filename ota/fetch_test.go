@@ -60,8 +60,8 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// trickle is an address whose answer arrives in pieces, every so often, and
-// then no more.
+// trickle is a transport whose response arrives in pieces at an interval. After the last piece the response
+// stalls.
 type trickle struct {
 	file   []byte
 	pieces int
@@ -76,7 +76,7 @@ func (f *trickle) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (f *trickle) Read(p []byte) (int, error) {
 	if f.pieces == 0 {
-		<-f.ctx.Done() // as a connection's body ends with its request
+		<-f.ctx.Done() // the body of a real connection also ends with its request
 		return 0, f.ctx.Err()
 	}
 	time.Sleep(f.every)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// flash is what a reply leaves in a robot.
+// flash is what a robot stores from a reply.
 type flash struct {
 	url, token string
 	version    int
@@ -16,9 +16,9 @@ type flash struct {
 	clock      time.Time // local time, stored as if it were UTC
 }
 
-// readReply does with a reply what the firmware does, and returns an error
-// where the firmware would abort, ignore something or choose MQTT. What has another
-// type stays as it was in the robot, so that is an error, too.
+// readReply parses a reply as the firmware does. It returns an error if the firmware would abort, ignore a part
+// of the reply or choose MQTT. The firmware ignores a value of another type than it expects, so such a value is
+// an error too.
 func readReply(text []byte) (flash, error) {
 	var keys struct{ WebSocket map[string]any }
 	var r struct {
@@ -37,7 +37,7 @@ func readReply(text []byte) (flash, error) {
 	if err := errors.Join(json.Unmarshal(text, &keys), json.Unmarshal(text, &r)); err != nil {
 		return flash{}, err
 	}
-	for k, v := range keys.WebSocket { // a key of NVS has 15 characters, a string 4000 bytes with its closing zero
+	for k, v := range keys.WebSocket { // limits of NVS: 15 characters for a key, 4000 bytes for a string with its closing zero
 		if s, _ := v.(string); len(k) > 15 || len(s) >= 4000 {
 			return flash{}, fmt.Errorf("websocket.%s aborts the firmware at every boot", k)
 		}
@@ -51,7 +51,7 @@ func readReply(text []byte) (flash, error) {
 	case zone == nil || *zone < -14*60 || *zone > 14*60 || r.ServerTime.Timestamp < 1e12:
 		return flash{}, errors.New("server_time is no time in milliseconds with a zone in minutes")
 	}
-	// The robot adds the offset to the time before it believes that this is UTC.
+	// The robot adds the offset to the time, and stores the sum as if it were UTC.
 	f := flash{clock: time.UnixMilli(r.ServerTime.Timestamp + int64(*zone)*60_000).UTC()}
 	if a := r.Activation; a != nil {
 		if a.Code == "" || a.Challenge == "" || a.Message == "" {
@@ -71,13 +71,14 @@ func readReply(text []byte) (flash, error) {
 		}
 	}
 	if r.Firmware == nil {
-		return f, nil // what is not there is not compared
+		return f, nil // without the section the robot compares no version
 	}
 	return f, checkVersion(r.Firmware.Version, r.Firmware.URL)
 }
 
-// checkVersion: every part goes through std::stoi, which aborts on a part that
-// does not begin with a digit. A version without a URL must be newer than none.
+// checkVersion checks the version and the URL of a reply. The firmware parses each part of the version with
+// std::stoi, which aborts at a part that does not begin with a digit. A reply without a URL must have the
+// version 0, which is newer than no other version.
 func checkVersion(version, url *string) error {
 	if version == nil || url == nil {
 		return errors.New("firmware has a version and a URL")

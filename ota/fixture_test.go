@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// fixture is the bootstrap with the parts it has in the appliance.
+// fixture is a Service with the registry, the bus and the routes that it has in the appliance.
 type fixture struct {
 	robots  *device.Registry
 	events  *event.Reader
@@ -56,7 +56,7 @@ func serve(s *ota.Service) http.Handler {
 	return e
 }
 
-// render shows errors by their code and status, as the appliance's servers do.
+// render responds to errors with their code and status, as the appliance's servers do.
 func render(c *gin.Context) {
 	c.Next()
 	if len(c.Errors) == 0 {
@@ -69,7 +69,7 @@ func render(c *gin.Context) {
 	}
 }
 
-// headers of a Stack-chan, as it writes them.
+// headers returns the headers that a Stack-chan sends.
 func headers() http.Header {
 	return http.Header{
 		"Activation-Version": {"1"},
@@ -81,7 +81,7 @@ func headers() http.Header {
 	}
 }
 
-// whole is a check-in's body as a Stack-chan sends it.
+// whole is the body of a check-in that a Stack-chan sends.
 const whole = `{"version":2,"language":"en-US","flash_size":16777216,"minimum_free_heap_size":"8300012",` +
 	`"mac_address":"a0:b1:c2:d3:e4:f5","uuid":"3f1c8e5a-9b1d-4c7e-8a2f-0d6b5e4c3a21","chip_model_name":"esp32s3",` +
 	`"chip_info":{"model":9,"cores":2,"revision":2,"features":18},` +
@@ -91,7 +91,7 @@ const whole = `{"version":2,"language":"en-US","flash_size":16777216,"minimum_fr
 	`"display":{"monochrome":false,"width":320,"height":240},` +
 	`"board":{"type":"m5stack-stack-chan","name":"m5stack-stack-chan","ssid":"home","rssi":-50,"channel":6,"ip":"192.168.1.40","mac":"a0:b1:c2:d3:e4:f5"}}`
 
-// ask sends a request and returns the answer.
+// ask sends a request and returns the response.
 func (h *fixture) ask(method, target, host string, header http.Header, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	r.Host, r.Header, r.RemoteAddr = host, header, "192.168.1.40:50123"
@@ -100,13 +100,13 @@ func (h *fixture) ask(method, target, host string, header http.Header, body stri
 	return w
 }
 
-// boot is a check-in that must succeed, read as the firmware reads it.
+// boot sends a check-in, which must succeed, and returns what the robot stores from the reply.
 func (h *fixture) boot(t testing.TB, header http.Header) flash {
 	t.Helper()
 	return h.checkIn(t, header, whole)
 }
 
-// checkIn is a check-in with a body of its own that must succeed.
+// checkIn is like boot, but sends the given body.
 func (h *fixture) checkIn(t testing.TB, header http.Header, body string) flash {
 	t.Helper()
 	return mustRead(t, h.ask(http.MethodPost, "/xiaozhi/ota/", "perch.local:8003", header, body))
@@ -124,7 +124,7 @@ func mustRead(t testing.TB, w *httptest.ResponseRecorder) flash {
 	return f
 }
 
-// activate asks whether the robot has been adopted.
+// activate sends the request of a robot that waits to be adopted. The response must have the status want.
 func (h *fixture) activate(t testing.TB, query string, header http.Header, want int) {
 	t.Helper()
 	if w := h.ask(http.MethodPost, "/xiaozhi/ota/activate"+query, "perch:8003", header, "{}"); w.Code != want {
@@ -132,13 +132,13 @@ func (h *fixture) activate(t testing.TB, query string, header http.Header, want 
 	}
 }
 
-// adopt makes a robot its owner's, by its code or its id.
+// adopt adopts a robot by its code or its ID.
 func (h *fixture) adopt(t testing.TB, robot string) {
 	t.Helper()
 	must.Value(h.robots.Adopt(robot, time.Now()))(t)
 }
 
-// seen returns the next event, which must be a check-in.
+// seen returns the next event, which must be a RobotSeen.
 func (h *fixture) seen(t testing.TB) event.RobotSeen {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

@@ -15,8 +15,8 @@ import (
 	"perch/store/storetest"
 )
 
-// FuzzCheckIn sends anything. No panic; every answer is an error in one
-// sentence, or one that the firmware takes.
+// FuzzCheckIn sends arbitrary check-ins. The response must be an error with a sentence, or a reply that the
+// firmware can parse.
 func FuzzCheckIn(f *testing.F) {
 	for _, body := range []string{whole, strings.Replace(whole, "home", `Bob"s`, 1), "", "null", `{"mac_address":"02:00:00:00:00:01"}`} {
 		f.Add([]byte(body), "perch.local:8003", "a0:b1:c2:d3:e4:f5", "uuid", "m5stack-stack-chan/1.2.4", "en-US", "", true)

@@ -17,10 +17,9 @@ import (
 	"perch/must"
 )
 
-// TestCheckInTranscripts plays the check-ins of each transcript of testdata, as
-// clients of the field send them (<), with what their owner does meanwhile (!),
-// and compares the answers (>) and what is known of those that may connect (=).
-// make golden writes what it sees instead.
+// TestCheckInTranscripts plays the transcripts in testdata. It sends the check-ins of real clients (<) and
+// carries out the owner's commands (!). It compares the responses (>) and the registered robots that may
+// connect (=) with those in the transcript. make golden writes the results into the transcripts instead.
 func TestCheckInTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -45,14 +44,14 @@ func TestCheckInTranscripts(t *testing.T) {
 	}
 }
 
-// request is one of a transcript.
+// request is a request in a transcript.
 type request struct {
 	Path    string            `json:"path"`
 	Headers map[string]string `json:"headers"`
 	Body    json.RawMessage   `json:"body"`
 }
 
-// playCheckIns plays the lines of the clients and of the owner.
+// playCheckIns plays the lines of the clients and of the owner, and returns the transcript with the results.
 func playCheckIns(t *testing.T, adoption device.Adoption, script string) string {
 	h := newFixture(t, adoption)
 	var out strings.Builder
@@ -83,7 +82,7 @@ func playCheckIns(t *testing.T, adoption device.Adoption, script string) string 
 	return out.String()
 }
 
-// blanked is an answer without what differs from run to run.
+// blanked returns a response with … in place of what differs from run to run.
 func blanked(answer string) string {
 	for _, secret := range []string{`("token":")[^"]+`, `("code":")[0-9]+`, `("challenge":")[0-9]{6}`, `(perch robot adopt )[0-9]{6}`} {
 		answer = regexp.MustCompile(secret).ReplaceAllString(answer, "$1…")

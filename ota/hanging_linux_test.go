@@ -13,8 +13,7 @@ import (
 	"perch/must"
 )
 
-// soon returns what f returns, and fails the test if that takes longer than any check-in
-// may.
+// soon returns the result of f, and fails the test if f takes longer than 15 s.
 func soon[T any](t *testing.T, what string, f func() T) (v T) {
 	t.Helper()
 	result := make(chan T, 1)
@@ -27,9 +26,9 @@ func soon[T any](t *testing.T, what string, f func() T) (v T) {
 	return v
 }
 
-// TestACardThatHangsHoldsUpNobody: while an image's file cannot be read, check-ins are
-// answered without an offer, the catalogue is listed, and only its downloads wait. Once
-// the file was read it is offered.
+// TestACardThatHangsHoldsUpNobody checks that while the file of an image cannot be read, check-ins receive a
+// reply without an offer, the catalogue can be listed, and only downloads of the image wait. Afterwards the
+// image is offered.
 func TestACardThatHangsHoldsUpNobody(t *testing.T) {
 	l := newAppliance(t)
 	image := simrobot.Image("1.4.0", 0)
@@ -39,12 +38,12 @@ func TestACardThatHangsHoldsUpNobody(t *testing.T) {
 	if before.Version != "1.4.0" {
 		t.Fatalf("offered is %+v", before)
 	}
-	pipe := filepath.Join(t.TempDir(), "pipe") // reading it hangs until somebody writes
+	pipe := filepath.Join(t.TempDir(), "pipe") // reading the pipe blocks until something is written
 	must.Succeed(t, syscall.Mkfifo(pipe, 0o600))
 	must.Succeed(t, os.Remove(file))
 	must.Succeed(t, os.Link(pipe, file))
 	card := must.Value(os.OpenFile(pipe, os.O_RDWR, 0))(t)
-	goesOn := func() { // and the file is as it was
+	goesOn := func() { // restores the file and lets the reader continue
 		must.Succeed(t, os.WriteFile(file+".new", image, 0o640))
 		must.Succeed(t, os.Rename(file+".new", file))
 		must.Value(card.Write(image))(t)

@@ -14,7 +14,7 @@ import (
 	"perch/ota"
 )
 
-// TestReplyToTheByte is the reply as it stands on the wire.
+// TestReplyToTheByte compares the bytes of replies.
 func TestReplyToTheByte(t *testing.T) {
 	kathmandu := must.Value(time.LoadLocation("Asia/Kathmandu"))(t)
 	h := newFixture(t, device.AdoptCode, func(o *ota.Options) { o.Zone, o.Framing = kathmandu, 3 })
@@ -98,7 +98,7 @@ func TestAddress(t *testing.T) {
 		"perch:":                              "",
 		"":                                    "",
 		":8003":                               "",
-		"[::1]:8003":                          "", // the firmware takes no IPv6 literal
+		"[::1]:8003":                          "", // the firmware cannot parse an IPv6 address
 		"[fe80::1]":                           "",
 		"perch:80:80":                         "",
 		"user@perch:80":                       "",
@@ -147,7 +147,8 @@ func TestPublicURLOverridesHost(t *testing.T) {
 	}
 }
 
-// TestWhatIsRemembered: the body reports more than the headers; one of them is enough.
+// TestWhatIsRemembered checks which details of a robot are registered from the body and the headers. Either is
+// enough; the body has precedence, except for the language.
 func TestWhatIsRemembered(t *testing.T) {
 	const long = "éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé"
 	bodyOnly := `{"application":{"version":"2.4.0"},"board":{"name":"bread"},"language":"zh-CN"}`

@@ -44,7 +44,7 @@ func TestIdentityByQuery(t *testing.T) {
 	}
 }
 
-// With and without the query, in any spelling of the MAC.
+// TestPageWithoutClientIDIsOneRobot sends the MAC address in a header or in the query, in several spellings.
 func TestPageWithoutClientIDIsOneRobot(t *testing.T) {
 	h := newFixture(t, device.AdoptOpen)
 	page := http.Header{"Origin": {"https://panel.example"}, "User-Agent": {browser}}
@@ -69,9 +69,8 @@ func TestPageWithoutClientIDIsOneRobot(t *testing.T) {
 	}
 }
 
-// TestATagChecksNoRobotIn: a page of the internet can have a browser send a GET
-// without an Origin, with an image whose address is ours. It must not fill the
-// registry with robots it has thought up.
+// TestATagChecksNoRobotIn checks that a web page cannot fill the registry with invented robots: with an image
+// tag, the page can make a browser send a GET request to the appliance without an Origin header.
 func TestATagChecksNoRobotIn(t *testing.T) {
 	for _, c := range []struct {
 		name, query, agent, origin, id string
@@ -117,8 +116,8 @@ func TestActivateByQuery(t *testing.T) {
 	h.activate(t, "?device-id=robot", http.Header{}, http.StatusBadRequest)
 }
 
-// TestTheClientOfTheBody: some clients say who they are in the body alone. One
-// that was bound before that was read stays who it was.
+// TestTheClientOfTheBody checks that the UUID in the body identifies a client that sends no ID in the headers,
+// unless the robot was bound to a client without an ID before.
 func TestTheClientOfTheBody(t *testing.T) {
 	const body = `{"mac_address":"a0:b1:c2:d3:e4:f5","uuid":"from the body"}`
 	none := http.Header{"Device-Id": {"a0:b1:c2:d3:e4:f5"}}
@@ -146,8 +145,8 @@ func TestTheClientOfTheBody(t *testing.T) {
 	}
 }
 
-// TestActivateWithoutAClient: a client that is named only in the body of its check-in
-// waits as long as another client waits.
+// TestActivateWithoutAClient checks that a client that is identified only by the body of its check-in waits until
+// it is adopted, and waits again while another client waits to be adopted.
 func TestActivateWithoutAClient(t *testing.T) {
 	h := newFixture(t, device.AdoptCode)
 	none := http.Header{"Device-Id": {"a0:b1:c2:d3:e4:f5"}}
@@ -161,9 +160,9 @@ func TestActivateWithoutAClient(t *testing.T) {
 	h.activate(t, "", none, http.StatusAccepted)
 }
 
-// TestPeopleAtTheRobotsAddress: whoever opens the address in the QR code gets a page, in the language of the
-// browser, and neither a browser nor what looks at a link for one is listed as a refused robot. A robot
-// without its id still is.
+// TestPeopleAtTheRobotsAddress checks that a person who opens the address in the QR code receives a page in the
+// language of the browser. Browsers and programs that preview links must not be listed as refused robots, but a
+// robot without an ID must be.
 func TestPeopleAtTheRobotsAddress(t *testing.T) {
 	h := newFixture(t, device.AdoptOpen)
 	const phone = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148"

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestAStrangerCannotHideRefusedRobots: whoever sends many device IDs from one address leaves
-// the refusals of other addresses in the list.
+// TestAStrangerCannotHideRefusedRobots checks that many refusals of one address do not displace the refusals of
+// other addresses.
 func TestAStrangerCannotHideRefusedRobots(t *testing.T) {
 	var r refusals
 	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)

@@ -14,7 +14,7 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// refuse has a check-in refused that came from an address.
+// refuse sends a check-in from an address, which the service must refuse.
 func refuse(h *fixture, from, device, host, body string) {
 	r := httptest.NewRequest(http.MethodPost, "/xiaozhi/ota/", strings.NewReader(body))
 	r.Host, r.RemoteAddr = host, from+":50123"
@@ -22,7 +22,8 @@ func refuse(h *fixture, from, device, host, body string) {
 	h.handler.ServeHTTP(httptest.NewRecorder(), r)
 }
 
-// TestRefusedCheckInsAreLogged once a minute for each address and reason, and listed.
+// TestRefusedCheckInsAreLogged checks that refusals are listed, and logged once a minute for each address and
+// reason.
 func TestRefusedCheckInsAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFixture(t, device.AdoptOpen)
@@ -76,8 +77,7 @@ func TestRefusedCheckInsAreLogged(t *testing.T) {
 	})
 }
 
-// TestManyRefusals: a network full of them is ten that are remembered, and a few
-// lines of the log.
+// TestManyRefusals checks that refusals of many addresses fill neither the list nor the log.
 func TestManyRefusals(t *testing.T) {
 	h := newFixture(t, device.AdoptOpen)
 	for n := range 1000 {
@@ -111,8 +111,8 @@ func TestRefusalsAreBounded(t *testing.T) {
 	}
 }
 
-// TestRefusedHandshakesFillNoLog: a stranger who opens WebSockets under many invented MAC addresses is one line
-// of the log and one entry of the list.
+// TestRefusedHandshakesFillNoLog checks that refused WebSockets of many invented MAC addresses from one address
+// make one line of the log and one entry of the list.
 func TestRefusedHandshakesFillNoLog(t *testing.T) {
 	h := newFixture(t, device.AdoptOpen)
 	for i := range 3000 {

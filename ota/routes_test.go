@@ -113,8 +113,8 @@ func TestDeviceID(t *testing.T) {
 	}
 }
 
-// TestNoClientIsAClient: absent is a value of its own, and a robot bound
-// without one is another than the same MAC with one.
+// TestNoClientIsAClient checks that a client without an ID and a client with an ID are different clients of the
+// same MAC address, whichever of them checks in first.
 func TestNoClientIsAClient(t *testing.T) {
 	with, without := headers(), headers()
 	without.Del("Client-Id")
@@ -137,13 +137,13 @@ func TestAdoption(t *testing.T) {
 	h := newFixture(t, device.AdoptCode)
 	other := headers()
 	other.Set("Client-Id", "somebody else")
-	h.activate(t, "", headers(), http.StatusNotFound) // it has not checked in
+	h.activate(t, "", headers(), http.StatusNotFound) // the robot has not checked in
 	f := h.boot(t, headers())
 	if f.code == "" || f.token != "" {
 		t.Fatalf("a stranger got %+v", f)
 	}
 	h.activate(t, "", headers(), http.StatusAccepted)
-	if again := h.boot(t, headers()); again.code != f.code { // it asks twice a minute
+	if again := h.boot(t, headers()); again.code != f.code { // the robot checks in twice a minute
 		t.Errorf("first the code %s, then %s", f.code, again.code)
 	}
 	h.activate(t, "", http.Header{"Device-Id": {"robot"}}, http.StatusBadRequest)
@@ -158,8 +158,9 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
-// TestAnErasedRobotIsHeldBack until its owner says that it is the same one, also
-// where everybody is let in: it asks on, and goes on without a restart.
+// TestAnErasedRobotIsHeldBack checks that a robot whose flash was erased may connect only after its owner has
+// adopted it, even if the appliance lets other robots talk without adoption. The robot repeats the activation
+// request, and needs no restart.
 func TestAnErasedRobotIsHeldBack(t *testing.T) {
 	h := newFixture(t, device.AdoptOpen)
 	h.boot(t, headers())
@@ -177,7 +178,8 @@ func TestAnErasedRobotIsHeldBack(t *testing.T) {
 	}
 }
 
-// Without a challenge it would go on as if it were adopted.
+// TestRobotWithoutCodeGetsAChallenge checks that the activation has a challenge if all codes are in use. Without
+// a challenge the robot would continue as if it were adopted.
 func TestRobotWithoutCodeGetsAChallenge(t *testing.T) {
 	h := newFixture(t, device.AdoptCode)
 	for n := range 256 {

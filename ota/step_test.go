@@ -14,8 +14,7 @@ import (
 	"perch/event"
 )
 
-// TestVersions is the firmware's comparison: parts between dots, each through
-// std::stoi, the first that differs decides, and else the longer is newer.
+// TestVersions checks the comparison of versions against that of the firmware, which isNewerVersion describes.
 func TestVersions(t *testing.T) {
 	for _, c := range []struct {
 		offered, running string
@@ -105,7 +104,7 @@ func TestShareIsConstantAndProportional(t *testing.T) {
 	}
 }
 
-// recordsOf makes records of "version" or "version force", declared for board b.
+// recordsOf returns records for the texts "VERSION" or "VERSION force", declared for the board b.
 func recordsOf(versions ...string) []Record {
 	var images []Record
 	for _, text := range versions {
@@ -120,9 +119,9 @@ func recordsOf(versions ...string) []Record {
 	return images
 }
 
-// history plays the boots of one robot, in words: a version, or a version and the
-// ELF file's hash, is a check-in with it; "got V" is a download to its end; the answer
-// is the offer, and events.
+// history plays the boots of one robot. A boot is a version, or a version and the hash of the ELF file, with
+// which the robot checks in; "got VERSION" is a complete download. history returns the offer and the events of
+// each check-in.
 func history(images []Record, boots ...string) []string {
 	var u Unit
 	var happened []string
@@ -156,7 +155,7 @@ func history(images []Record, boots ...string) []string {
 	return happened
 }
 
-// TestStep are robots' lives, check-in by check-in.
+// TestStep checks sequences of check-ins of one robot.
 func TestStep(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -207,8 +206,8 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// TestWhatItsOwnerChose stays on a robot, until there is something newer than
-// that choice.
+// TestWhatItsOwnerChose checks that a robot keeps the image that its owner has chosen, until an image is added
+// after that choice.
 func TestWhatItsOwnerChose(t *testing.T) {
 	images := recordsOf("1.3", "1.1")
 	u := Unit{Wanted: "sha-1.1", Trials: map[string]Trial{"sha-1.3": {Stage: Installed}, "sha-1.1": {Chosen: true, Offered: time.Unix(100, 0)}}}
@@ -217,7 +216,7 @@ func TestWhatItsOwnerChose(t *testing.T) {
 		u, v = step(u, sighting{robot: "a0b1c2d3e4f5", board: "b", version: version, elf: "elf-" + version, at: time.Unix(200, 0)}, images)
 		return v
 	}
-	for range 3 { // it was installed by the robot's own tool
+	for range 3 { // the robot's own tool has installed the image
 		if v := boot("1.1"); v.offer != nil || len(v.failed) > 0 || u.Wanted != "" {
 			t.Errorf("%+v, wanted %q", v, u.Wanted)
 		}
@@ -230,7 +229,7 @@ func TestWhatItsOwnerChose(t *testing.T) {
 	}
 }
 
-// TestWhoIsRefused: each reason, from a robot that would be offered the image.
+// TestWhoIsRefused checks each reason against an offer. Without the change, the robot would be offered the image.
 func TestWhoIsRefused(t *testing.T) {
 	good := func() (Unit, Record, sighting) {
 		r := recordsOf("1.3")[0]
@@ -273,9 +272,8 @@ func TestWhoIsRefused(t *testing.T) {
 	}
 }
 
-// TestNoRobotIsFlashedForEver: whatever robots come back with, an image is
-// offered to one three times at most, force once, and never in the answer that
-// confirms what it runs.
+// TestNoRobotIsFlashedForEver checks, for arbitrary sequences of check-ins, that an image is offered to a robot
+// a limited number of times, with force only once, and never in the reply that confirms the running image.
 func TestNoRobotIsFlashedForEver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		images := recordsOf("1.3", "1.2.1 force", "1.1 force")

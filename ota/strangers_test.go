@@ -15,9 +15,8 @@ import (
 	"perch/ota"
 )
 
-// TestAForeignCheckInRedirectsNothing: one request with a robot's MAC, and
-// another address as its Host, changes neither where the robot is sent nor where
-// it fetches its firmware.
+// TestAForeignCheckInRedirectsNothing checks that a request of another client with the robot's MAC address and
+// another Host header does not change the address of the robot's server or of its firmware.
 func TestAForeignCheckInRedirectsNothing(t *testing.T) {
 	l := newAppliance(t)
 	l.add(t, simrobot.Image("1.3.0", 5000), board)
@@ -38,8 +37,8 @@ func TestAForeignCheckInRedirectsNothing(t *testing.T) {
 	}
 }
 
-// TestStrangersAgainstARollout: robots that nobody has adopted are offered no
-// image, and what they say of themselves stops nothing.
+// TestStrangersAgainstARollout checks that robots that are not adopted are offered no image, and that their
+// reports do not stop a rollout.
 func TestStrangersAgainstARollout(t *testing.T) {
 	l := newAppliance(t)
 	l.rollOut(t, simrobot.Image("1.3.0", 5000))
@@ -58,15 +57,14 @@ func TestStrangersAgainstARollout(t *testing.T) {
 	if len(l.units.Kept) != 0 {
 		t.Errorf("%d strangers are remembered", len(l.units.Kept))
 	}
-	l.runs(t, mac, "1.2.4") // the first answer confirms what runs
+	l.runs(t, mac, "1.2.4") // the first reply makes the robot confirm the running image
 	if o := l.runs(t, mac, "1.2.4"); o.Version != "1.3.0" || l.List()[0].Stopped != "" {
 		t.Errorf("the owner's robot is offered %+v, the rollout %+v", o, l.List()[0])
 	}
 }
 
-// TestControlCharactersAtIntake: what a check-in says of itself is later shown
-// on terminals, in logs and in records, so nothing of it moves a cursor or
-// begins a line.
+// TestControlCharactersAtIntake checks that control characters are removed from the details in a check-in, which
+// are later shown on terminals and in the log.
 func TestControlCharactersAtIntake(t *testing.T) {
 	const nasty = "m5\x1b[2J\x1b]0;owned\x07\r\nstack\u202echan\u2028\u0085x"
 	body, err := json.Marshal(map[string]any{"application": map[string]string{"version": nasty}, "board": map[string]string{"name": nasty},
@@ -96,8 +94,8 @@ func TestControlCharactersAtIntake(t *testing.T) {
 	}
 }
 
-// TestLogOfStrangersIsLimited: a thousand strangers in a minute are a few lines of the
-// log and a few events. Adopted robots are not limited.
+// TestLogOfStrangersIsLimited checks that a thousand strangers in a minute cause only a few lines of the log and
+// a few events. Adopted robots are not limited.
 func TestLogOfStrangersIsLimited(t *testing.T) {
 	h := newFixture(t, device.AdoptOpen)
 	now := time.Now()

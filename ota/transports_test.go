@@ -10,8 +10,8 @@ import (
 	"perch/ota"
 )
 
-// TestTransports: a robot is told of one transport, its own or everybody's, and of MQTT
-// only where that is served and the client is no page.
+// TestTransports checks that a reply has the section of one transport: the robot's setting or the default. A
+// reply has MQTT only if MQTT is enabled and the client is not a browser.
 func TestTransports(t *testing.T) {
 	served := ota.MQTT{Port: 1884, Topic: "perch"}
 	for name, c := range map[string]struct {
@@ -50,7 +50,7 @@ func TestTransports(t *testing.T) {
 			if r, _ := h.robots.Get("a0b1c2d3e4f5"); r.Transport != c.want {
 				t.Errorf("%q is remembered", r.Transport)
 			}
-			// A client that knows only the MAC learns nothing, and changes nothing.
+			// Another client with the same MAC address receives no transport, and does not change the robot's.
 			header.Set("Client-Id", "somebody-else")
 			body := h.ask("POST", "/xiaozhi/ota/", "192.168.1.66:8003", header, whole).Body.String()
 			if strings.Contains(body, "mqtt") || strings.Contains(body, "websocket") {

@@ -21,7 +21,7 @@ import (
 	"perch/ota"
 )
 
-// offer is the firmware section as a robot reads it.
+// offer is the firmware section of a reply.
 type offer struct {
 	Version string
 	URL     string
@@ -40,7 +40,8 @@ func newAppliance(t *testing.T, change ...func(*ota.FirmwareOptions)) *appliance
 	return &appliance{s, newFixture(t, device.AdoptOpen, func(o *ota.Options) { o.Firmware, o.Bus = s.Firmware, s.bus }), s.bus.Read()}
 }
 
-// runs is a check-in of a robot that runs a version, and what it is offered.
+// runs sends the check-in of an adopted robot that runs a version, and returns the offer. change holds pairs of
+// texts to replace in the body.
 func (l *appliance) runs(t *testing.T, mac, version string, change ...string) offer {
 	t.Helper()
 	header := headers()
@@ -61,7 +62,7 @@ func (l *appliance) runs(t *testing.T, mac, version string, change ...string) of
 	return reply.Firmware
 }
 
-// adopts makes a robot the owner's, and reports whether it was not before.
+// adopts adopts a robot, and reports whether the robot was not adopted before.
 func (l *appliance) adopts(t *testing.T, mac string) bool {
 	t.Helper()
 	id := must.Value(device.ParseID(mac))(t)
@@ -72,7 +73,8 @@ func (l *appliance) adopts(t *testing.T, mac string) bool {
 	return true
 }
 
-// fetch downloads as the firmware does: a GET without headers.
+// fetch downloads an image as the firmware does, with a GET request without headers. header adds pairs of names
+// and values.
 func (l *appliance) fetch(o offer, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, strings.TrimPrefix(o.URL, "http://perch.local:8003"), nil)
 	for n := 0; n < len(header); n += 2 {
@@ -83,7 +85,7 @@ func (l *appliance) fetch(o offer, header ...string) *httptest.ResponseRecorder 
 	return w
 }
 
-// news are the events of firmware since the last time, in words.
+// since returns descriptions of the firmware events since the last call.
 func (l *appliance) since(t *testing.T) (words []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -106,7 +108,7 @@ func (l *appliance) since(t *testing.T) (words []string) {
 
 const mac = "a0:b1:c2:d3:e4:f5"
 
-// TestAnUpgrade from its publication to its confirmation.
+// TestAnUpgrade follows an upgrade from adding the image to the confirmation by the robot.
 func TestAnUpgrade(t *testing.T) {
 	l := newAppliance(t)
 	file := simrobot.Image("1.3.0", 300_000)
@@ -148,9 +150,8 @@ func TestAnUpgrade(t *testing.T) {
 	}
 }
 
-// TestAnImageThatNeverChecksInAgain is rolled back by the robot's own boot
-// loader, given up after three times, and stops the rollout with the second
-// robot it happens to.
+// TestAnImageThatNeverChecksInAgain checks an image with which robots do not check in, because their boot loader
+// returns to the previous image. The image fails after three times, and the rollout stops at the second robot.
 func TestAnImageThatNeverChecksInAgain(t *testing.T) {
 	l := newAppliance(t)
 	i := l.rollOut(t, simrobot.Image("1.3.0", 0))
@@ -319,7 +320,7 @@ func TestCatalogueChangesArePublished(t *testing.T) {
 	}
 }
 
-// TestWhichRobotsAreOfferedNothing, because of their own reports.
+// TestWhichRobotsAreOfferedNothing checks which facts of a robot prevent an offer.
 func TestWhichRobotsAreOfferedNothing(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -344,8 +345,7 @@ func TestWhichRobotsAreOfferedNothing(t *testing.T) {
 	}
 }
 
-// TestTheWrongBoard: an image that none of a board's robots could run is not
-// taken for that board.
+// TestTheWrongBoard checks that an image is refused if none of the robots with the declared board could run it.
 func TestTheWrongBoard(t *testing.T) {
 	for name, change := range map[string][]string{
 		"chip":      {`"esp32s3"`, `"esp32"`},
@@ -357,15 +357,15 @@ func TestTheWrongBoard(t *testing.T) {
 		if codeOf(err) != "wrong_board" || len(l.files(t)) != 0 {
 			t.Errorf("%s: %v", name, err)
 		}
-		l.runs(t, "a0:b1:c2:d3:e4:01", "1.2.4") // a stranger's word does not decide alone
+		l.runs(t, "a0:b1:c2:d3:e4:01", "1.2.4") // another robot of the board could run the image
 		if _, err := l.Add(t.Context(), bytes.NewReader(simrobot.Image("1.3.0", 5000)), ota.Upload{Boards: []string{board}}, time.Now()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// TestAVersionThatCannotBeCompared: a robot that runs one aborts at every
-// version it is sent, so it is sent none.
+// TestAVersionThatCannotBeCompared checks that the reply to a robot with such a version has no firmware section,
+// because the robot would abort at any version in the reply.
 func TestAVersionThatCannotBeCompared(t *testing.T) {
 	l := newAppliance(t)
 	for version, sent := range map[string]bool{"1.2.4": true, "v1.2.4": false, "latest": false, "1..2": false, "2.0.0-rc1": true} {
@@ -379,7 +379,7 @@ func TestAVersionThatCannotBeCompared(t *testing.T) {
 	}
 }
 
-// TestInstall: by hand, regardless of the rollout, and once.
+// TestInstall checks that Install offers an image regardless of the rollout, until the image is installed.
 func TestInstall(t *testing.T) {
 	l := newAppliance(t)
 	i := l.add(t, simrobot.Image("1.3.0", 0), board)
@@ -397,7 +397,7 @@ func TestInstall(t *testing.T) {
 	if err != nil || !strings.HasPrefix(path, "/xiaozhi/ota/firmware/"+i.SHA256) {
 		t.Fatalf("%s (%v)", path, err)
 	}
-	l.catalogue.open(t) // it is remembered
+	l.catalogue.open(t) // a restart keeps the choice
 	l.fixture = newFixture(t, device.AdoptOpen, func(o *ota.Options) { o.Firmware = l.Firmware })
 	if o := l.runs(t, mac, "1.2.4"); o.Version != "1.3.0" || o.Force != 0 {
 		t.Errorf("it is offered %+v", o)
@@ -424,8 +424,8 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// TestForceThatCannotBeKept is not sent: after a power cut it would be sent
-// again.
+// TestForceThatCannotBeKept checks that an image is not forced if the offer cannot be stored, because it would be
+// forced again after a power cut.
 func TestForceThatCannotBeKept(t *testing.T) {
 	l := newAppliance(t)
 	i := l.add(t, simrobot.Image("1.1.0", 0), board)
