@@ -12,7 +12,7 @@ import (
 	"perch/must"
 )
 
-// looks is run inside the booted root and writes what it sees, a line each.
+// looks is a script that runs inside the booted root. It writes each observation to a line of /root/seen.
 const looks = `#!/bin/sh
 exec >/root/seen 2>/root/errors
 show() { systemctl show perch.service -p "$1" --value; }
@@ -60,8 +60,8 @@ rm /etc/perch/brain.key; : >/etc/perch/perch.yaml
 systemctl poweroff
 `
 
-// booted runs the unit under a systemd of its own, as a machine does: it is
-// told when the appliance is ready, and starts it anew when it hangs or ends.
+// booted boots the root with systemd in a container, and checks how systemd runs the unit: when the appliance
+// counts as started, and that systemd restarts the appliance after it hangs or ends.
 func booted(t *testing.T, r root) {
 	if _, err := exec.LookPath("systemd-nspawn"); err != nil {
 		t.Skip("systemd-nspawn is not installed: packaging/deps.sh deb installs it")
@@ -76,7 +76,7 @@ func booted(t *testing.T, r root) {
 		"etc/hostname":          "perch\n",
 		"etc/systemd/system/looks.service": "[Unit]\nAfter=basic.target\n[Service]\nType=simple\nExecStart=/bin/sh /root/looks\n" +
 			"[Install]\nWantedBy=multi-user.target\n",
-		// A test has no minute to wait for the watchdog, nor between restarts.
+		// These times are short, because a test cannot wait a minute for the watchdog or for a restart.
 		"etc/systemd/system/perch.service.d/quick.conf": "[Service]\nWatchdogSec=3\nRestartSec=0\n",
 	} {
 		path = filepath.Join(r.path, path)
@@ -92,13 +92,13 @@ func booted(t *testing.T, r root) {
 			}
 		}
 	}()
-	r.withoutProc(t) // the machine has one of its own
+	r.withoutProc(t) // the container mounts its own /proc
 	defer r.withProc(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	boot := exec.CommandContext(ctx, "systemd-nspawn", "-D", r.path, "--boot", "--private-network", "--register=no", "--keep-unit", "--console=pipe",
 		"--quiet")
-	boot.Cancel = func() error { return boot.Process.Signal(os.Interrupt) } // it ends the machine, and with that all in it
+	boot.Cancel = func() error { return boot.Process.Signal(os.Interrupt) } // shuts down the container and all its processes
 	boot.WaitDelay = 20 * time.Second
 	console, err := boot.CombinedOutput()
 	seen, _ := os.ReadFile(filepath.Join(r.path, "root/seen"))

@@ -1,5 +1,4 @@
-// Package packaging_test installs the packages on a clean Debian and looks at
-// what is there then.
+// Package packaging_test installs the Debian packages in a clean Debian and checks the installation.
 package packaging_test
 
 import (
@@ -21,7 +20,7 @@ import (
 	"perch/must"
 )
 
-// sonames are the packages of the libraries that programs are linked with.
+// sonames maps the libraries that programs are linked with to the Debian packages of the libraries.
 var sonames = map[string]string{
 	"libc.so.6": "libc6", "ld-linux-x86-64.so.2": "libc6", "ld-linux-aarch64.so.1": "libc6", "libopus.so.0": "libopus0",
 	"libspeexdsp.so.1":     "libspeexdsp1",
@@ -30,7 +29,7 @@ var sonames = map[string]string{
 
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
-// command runs a program and returns what it said; env are pairs.
+// command runs a program and returns its output. env holds variables of the form NAME=VALUE.
 func command(t *testing.T, env []string, name string, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
@@ -50,7 +49,7 @@ func output(t *testing.T, env []string, name string, args ...string) string {
 	return out
 }
 
-// needs skips where a test cannot be, and says why.
+// needs skips the test unless it runs as root and the programs are installed.
 func needs(t *testing.T, programs ...string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -63,12 +62,12 @@ func needs(t *testing.T, programs ...string) {
 	}
 }
 
-// packages builds packages of a version and returns them by name_arch. Without
-// architectures it is both, this machine's first.
+// packages builds packages of a version and returns their files by NAME_ARCHITECTURE. Without arches it builds
+// them for both architectures, for this machine's first.
 func packages(t *testing.T, dir, version string, arches ...string) map[string]string {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "./deb.sh", append([]string{dir}, arches...)...)
-	// The same format as always, at a level that takes a fifth of the time.
+	// PERCH_XZ=1 compresses less, which takes a fifth of the time.
 	c.Env = append(os.Environ(), "PERCH_VERSION="+version, "PERCH_HOMEPAGE=https://perch.example/", "PERCH_XZ=1")
 	var steps bytes.Buffer
 	c.Stderr = &steps
@@ -121,8 +120,8 @@ func TestPackages(t *testing.T) {
 	t.Run("removed and purged", func(t *testing.T) { purged(t, r) })
 }
 
-// linked holds the programs of a package to what the package depends on, and
-// to the oldest Debian's C library.
+// linked checks that a package depends on the libraries that its programs are linked with, and that the programs
+// run with the C library of the oldest supported Debian.
 func linked(t *testing.T, deb, name string) {
 	root := t.TempDir()
 	output(t, nil, "dpkg-deb", "-x", deb, root)
@@ -142,7 +141,7 @@ func linked(t *testing.T, deb, name string) {
 	if f.Machine != machines[arch] {
 		t.Errorf("the program is for %v", f.Machine)
 	}
-	// The unit forbids memory that is written and run, which is how such a program is loaded.
+	// Loading a program with such relocations needs memory that is writable and executable, which the unit forbids.
 	if text, err := f.DynValue(elf.DT_TEXTREL); err != nil || len(text) > 0 {
 		t.Errorf("the program has relocations in its text: %v, %v", text, err)
 	}
@@ -165,8 +164,7 @@ func linked(t *testing.T, deb, name string) {
 	}
 }
 
-// documented looks at the pages of a package: they are there, and so is all
-// that they lead to.
+// documented checks that a package has pages of documentation, and the targets of their links.
 func documented(t *testing.T, dir string) {
 	pages := 0
 	err := filepath.WalkDir(dir, func(page string, d fs.DirEntry, err error) error {
@@ -190,8 +188,8 @@ func documented(t *testing.T, dir string) {
 // root is a clean Debian in a folder.
 type root struct{ path string }
 
-// newRoot begins to make one of the oldest Debian supported, with what every
-// Debian has, while the packages are built. What it returns waits for it.
+// newRoot starts to create a root of the oldest supported Debian, with the minimum of packages, while the packages
+// of Perch are built. The returned function waits for the root.
 func newRoot(t *testing.T) func() root {
 	t.Helper()
 	r := root{filepath.Join(t.TempDir(), "root")}
@@ -208,7 +206,7 @@ func newRoot(t *testing.T) func() root {
 			t.Fatalf("mmdebstrap: %v\n%s", err, out)
 		}
 		for _, name := range []string{"/etc/resolv.conf", "/etc/hosts"} {
-			if text, err := os.ReadFile(name); err == nil { // packages come from where this machine's come from
+			if text, err := os.ReadFile(name); err == nil { // the root downloads packages from the same servers as this machine
 				must.Succeed(t, os.WriteFile(filepath.Join(r.path, name), text, 0o644))
 			}
 		}
@@ -228,7 +226,7 @@ func (r root) withoutProc(t *testing.T) {
 	must.Succeed(t, syscall.Unmount(filepath.Join(r.path, "proc"), 0))
 }
 
-// run runs a program in it.
+// run runs a program in the root and returns its output.
 func (r root) run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	return command(t, []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"},
@@ -244,7 +242,7 @@ func (r root) must(t *testing.T, args ...string) string {
 	return out
 }
 
-// install installs a package from its file, with what it depends on.
+// install installs packages from their files, with their dependencies, and returns the output.
 func (r root) install(t *testing.T, debs ...string) (said string) {
 	t.Helper()
 	args := []string{"apt-get", "install", "-y", "-q", "--no-install-recommends"}
@@ -256,11 +254,11 @@ func (r root) install(t *testing.T, debs ...string) (said string) {
 }
 
 func (r root) exists(path string) bool {
-	_, err := os.Lstat(filepath.Join(r.path, path)) // a link in it leads elsewhere from here
+	_, err := os.Lstat(filepath.Join(r.path, path)) // not Stat, because an absolute link in the root would be followed outside of it
 	return err == nil
 }
 
-// installed looks at the files of a first installation.
+// installed installs the packages for the first time, and checks the output and the files.
 func installed(t *testing.T, r root, debs ...string) {
 	r.must(t, "apt-get", "update", "-q")
 	said := r.install(t, debs...)
@@ -303,9 +301,8 @@ func installed(t *testing.T, r root, debs ...string) {
 	}
 }
 
-// keys makes a key as anybody does, which the service cannot read: root is told
-// so, with the command that mends it. In the folder for secrets it is fine as it
-// is made.
+// keys creates a key file that only root can read. check-config and doctor must report that the service cannot
+// read the file, with a command that corrects this. In the folder for secrets the same file must be accepted.
 func keys(t *testing.T, r root) {
 	configure := func(key string) {
 		t.Helper()
@@ -340,7 +337,7 @@ func keys(t *testing.T, r root) {
 	}
 }
 
-// unit holds the unit to what systemd thinks of it.
+// unit checks the unit with systemd-analyze.
 func unit(t *testing.T, r root) {
 	out, err := r.run(t, "systemd-analyze", "verify", "perch.service")
 	for line := range strings.Lines(out) {
@@ -363,8 +360,8 @@ func unit(t *testing.T, r root) {
 	}
 }
 
-// serving runs the installed program as its unit does, until the end of the
-// test, and returns where robots come to.
+// serving runs the installed program as its unit does, until the end of the test, and returns the URL for the
+// check-ins of robots.
 func (r root) serving(t *testing.T) (ota string) {
 	t.Helper()
 	r.must(t, "install", "-d", "-o", "perch", "-g", "perch", "-m", "750", "/var/lib/perch", "/run/perch")
@@ -407,10 +404,10 @@ func (r root) serving(t *testing.T) (ota string) {
 	}
 }
 
-// used has a robot come to the installed appliance, and its owner ask for it.
+// used runs a robot with the installed appliance, and lists the robots as the owner does.
 func used(t *testing.T, r root) {
 	ota := r.serving(t)
-	// Without a voice of its own: silence is what it says.
+	// The simulated robot has no synthesizer and sends silence.
 	out := r.must(t, "perch-tools", "robot", "--ota", ota, "--mac", "02:00:00:00:00:01", "--event", `face_detected={}`)
 	if !strings.Contains(out, "hello") {
 		t.Errorf("the robot says\n%s", out)
@@ -431,8 +428,7 @@ func used(t *testing.T, r root) {
 	}
 }
 
-// upgraded installs a newer version over one that is used and has a fault in
-// its configuration: both stay as they are.
+// upgraded installs a newer version over one that has data and an invalid configuration, which must not change.
 func upgraded(t *testing.T, r root, deb string) {
 	const faulty = "name: kitchen\nno_such_key: 1\n"
 	must.Succeed(t, os.WriteFile(filepath.Join(r.path, "etc/perch/perch.yaml"), []byte(faulty), 0o640))
@@ -460,7 +456,8 @@ func upgraded(t *testing.T, r root, deb string) {
 	}
 }
 
-// purged removes it: what it kept stays until it is purged.
+// purged removes the packages, which keeps the data and the configuration, and then purges the packages, which
+// deletes both.
 func purged(t *testing.T, r root) {
 	key := filepath.Join(r.path, "etc/perch/secrets/own")
 	must.Succeed(t, os.WriteFile(key, []byte("a key of the owner's\n"), 0o600))

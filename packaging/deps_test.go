@@ -10,9 +10,10 @@ import (
 	"perch/must"
 )
 
-// The machine has another Go, none of the packages, and an apt-get that records its calls.
+// TestDepsRefuseOldGo runs deps.sh on a machine with another Go, without the packages, and with an apt-get that
+// records its calls.
 func TestDepsRefuseOldGo(t *testing.T) {
-	if _, err := os.ReadFile("deps.sh"); err != nil { // a result that is kept is of this text
+	if _, err := os.ReadFile("deps.sh"); err != nil { // makes Go run the test again after deps.sh has changed
 		t.Fatal(err)
 	}
 	text := must.Value(os.ReadFile("../go.mod"))(t)

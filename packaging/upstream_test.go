@@ -12,7 +12,7 @@ import (
 
 func TestUpstreamHasNoPassword(t *testing.T) {
 	script := must.Value(filepath.Abs("upstream.sh"))(t)
-	if _, err := os.ReadFile(script); err != nil { // a result that is kept is of this text
+	if _, err := os.ReadFile(script); err != nil { // makes Go run the test again after upstream.sh has changed
 		t.Fatal(err)
 	}
 	repository := t.TempDir()

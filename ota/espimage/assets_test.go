@@ -34,7 +34,7 @@ func TestReadAssetsRefuses(t *testing.T) {
 	good := espimagetest.Assets(goodFiles()...)
 	damaged := bytes.Clone(good)
 	damaged[len(damaged)-1]++
-	patched := func(at int, b ...byte) []byte { // and summed up anew
+	patched := func(at int, b ...byte) []byte { // returns an asset file with changed bytes and a valid checksum
 		whole := bytes.Clone(good)
 		copy(whole[at:], b)
 		return espimagetest.Sealed(5, whole[12:])
@@ -81,7 +81,7 @@ func TestReadAssetsRefuses(t *testing.T) {
 	}
 }
 
-// FuzzAssets reads anything: no panic, and what is taken lies in the file.
+// FuzzAssets reads arbitrary files. The files in a valid asset file must lie within it.
 func FuzzAssets(f *testing.F) {
 	f.Add(espimagetest.Assets("index.json", goodIndex))
 	f.Add(espimagetest.Assets(goodFiles()[:4]...))

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// build is an application as esptool's elf2image makes one.
+// build describes an application in the format that esptool's elf2image writes.
 type build struct {
 	chip     uint16
 	version  string
@@ -143,7 +143,7 @@ func TestTrailingBytesAndSignature(t *testing.T) {
 	}
 }
 
-// refused returns the word of a refusal, and checks its sentence.
+// refused checks that err is a Refusal with a proper sentence, and returns its word.
 func refused(t *testing.T, name string, err error) string {
 	t.Helper()
 	var r *espimage.Refusal
@@ -273,7 +273,7 @@ func TestTextsHaveNoControlCharacters(t *testing.T) {
 	}
 }
 
-// broken is a disk that fails after some bytes.
+// broken is a reader that fails after its first good bytes.
 type broken struct {
 	io.ReaderAt
 	good int64
@@ -301,8 +301,7 @@ func TestReadErrorIsNotARefusal(t *testing.T) {
 	}
 }
 
-// FuzzRead: no bytes make it panic, or read what is not there; what is taken
-// for good is good by the letter.
+// FuzzRead reads arbitrary files. An accepted file must satisfy the format.
 func FuzzRead(f *testing.F) {
 	b := stackChan()
 	b.segments = []segment{{0x3C000020, make([]byte, 256)}, {0x3FC90000, []byte("code")}}

@@ -12,7 +12,7 @@ import (
 	"perch/ota/espimage"
 )
 
-// entry is a line of a partition table.
+// entry is an entry of a partition table.
 type entry struct {
 	name          string
 	kind, subtype byte
@@ -86,7 +86,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// record is one of the two of a choice.
+// record returns a record of otadata.
 func record(number, state uint32) []byte {
 	b := bytes.Repeat([]byte{0xFF}, 32)
 	binary.LittleEndian.PutUint32(b, number)
@@ -109,7 +109,7 @@ func TestStarts(t *testing.T) {
 		{record(1, undefined), blank, "ota_0"},
 		{record(1, valid), record(2, newImage), "ota_1"},
 		{record(3, valid), record(2, valid), "ota_0"},
-		{record(1, valid), record(2, pending), "ota_0"}, // it is rolled back
+		{record(1, valid), record(2, pending), "ota_0"}, // the boot loader rolls ota_1 back
 		{record(1, valid), record(2, aborted), "ota_0"},
 		{record(2, valid), record(3, invalid), "ota_1"},
 		{record(1, valid), damaged, "ota_0"},
@@ -120,13 +120,13 @@ func TestStarts(t *testing.T) {
 		if p, is := parts.StartPartition(c.first, c.second); !is || p.Name != c.want {
 			t.Errorf("%d: %v, not %s", n, p, c.want)
 		}
-		for _, name := range []string{"ota_0", "ota_1"} { // what is chosen is what is started
+		for _, name := range []string{"ota_0", "ota_1"} { // the selected partition must be started
 			p, _ := parts.Named(name)
 			b, err := parts.SelectSlot(p)
 			if err != nil || len(b) != 0x2000 {
 				t.Fatal(err)
 			}
-			// as ESP-IDF writes them
+			// the checksums that ESP-IDF writes
 			if want := map[string]string{"ota_0": "\x9a\x98\x43\x47", "ota_1": "\x74\x37\xf6\x55"}[name]; string(b[28:32]) != want {
 				t.Errorf("the checksum is %x", b[28:32])
 			}
@@ -165,7 +165,7 @@ func TestTablesWithAndWithoutSlots(t *testing.T) {
 	}
 }
 
-// merged is a whole flash, as esptool's merge-bin makes one.
+// merged returns a whole flash in the format that esptool's merge-bin writes.
 func merged(chip byte, at int, entries []entry, app []byte) []byte {
 	out := bytes.Repeat([]byte{0xFF}, 0x20000+len(app))
 	copy(out[at:], []byte{0xE9, 3, 2, 0x4F, 0, 0, 0, 0, 0xEE, 0, 0, 0, chip, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1})
@@ -204,7 +204,7 @@ func TestCheckWhole(t *testing.T) {
 		"ota_0 of the image: the image's chec": {damaged, robot},
 		"ota_0 of the image: the image is bui": {merged(9, 0, xiaozhi(), esp32.bytes()), robot},
 		"and the robot's partition takes 4096": {merged(9, 0, tight, app), robot},
-		"ota_1 of the image: the file is emp":  {second, robot}, // it starts what is not there
+		"ota_1 of the image: the file is emp":  {second, robot}, // the robot would start an application that is missing
 		"ota_0 of the image: the image needs":  {good, espimage.WholeTarget{Target: espimage.Target{Chip: 9}, Flash: 16 << 20}},
 	} {
 		_, err := espimage.CheckWhole(c.b, c.robot)

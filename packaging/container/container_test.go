@@ -1,6 +1,6 @@
-// Package container_test reads the container image by the programs of others, and runs
-// it as its page says: without root, with nothing to write to but its data. make
-// test-container runs it, and it is skipped without PERCH_CONTAINER.
+// Package container_test reads the container image with standard tools, and runs the image as
+// docs/container.md describes: without root, and with its data as the only writable folder. make test-container
+// runs the tests. They are skipped unless PERCH_CONTAINER names the archive of the image.
 package container_test
 
 import (
@@ -34,7 +34,7 @@ func output(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// image is the archive; without one the test cannot be.
+// image returns the archive of the image. It skips the test if there is no archive, or without root.
 func image(t *testing.T) string {
 	t.Helper()
 	archive := os.Getenv("PERCH_CONTAINER")
@@ -47,7 +47,7 @@ func image(t *testing.T) string {
 	return archive
 }
 
-// descriptors are the fields of an index and of a configuration that are looked at.
+// descriptors are the fields of an image index that the tests use.
 type descriptors struct {
 	Manifests []struct {
 		Digest   string
@@ -66,7 +66,7 @@ type configuration struct {
 	}
 }
 
-// architectures are those that the image is for.
+// architectures returns the architectures that the image supports.
 func architectures(t *testing.T, archive string) (all []string) {
 	t.Helper()
 	var d descriptors
@@ -80,7 +80,8 @@ func architectures(t *testing.T, archive string) (all []string) {
 	return all
 }
 
-// unpacked is a bundle as a runtime takes it: what umoci makes of one architecture.
+// unpacked unpacks the image for an architecture into a bundle for an OCI runtime, and returns the folder of the
+// bundle.
 func unpacked(t *testing.T, archive, arch string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -110,7 +111,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// told holds what an image says of itself.
+// told checks the configuration of an image.
 func told(t *testing.T, archive, arch string) {
 	var c configuration
 	if err := json.Unmarshal([]byte(output(t, "skopeo", "inspect", "--raw", "--config", "--override-arch", arch, "oci-archive:"+archive)),
@@ -130,7 +131,7 @@ func told(t *testing.T, archive, arch string) {
 	}
 }
 
-// contents looks for what must not be in an image that anybody may have.
+// contents checks that an image contains no data, secrets or caches of the machine that built it.
 func contents(t *testing.T, root, arch string) {
 	for _, dir := range []string{"var/lib/perch", "etc/perch/secrets", "var/log", "var/lib/apt/lists/partial", "tmp", "run", "root/.cache"} {
 		entries, err := os.ReadDir(filepath.Join(root, dir))
@@ -177,8 +178,8 @@ func contents(t *testing.T, root, arch string) {
 	}
 }
 
-// libraries has the image's own loader find what the program is linked with, and its voice
-// speak. A foreign architecture's run emulated, where this kernel does that.
+// libraries checks that the image's loader finds the libraries of the program, and that espeak-ng speaks. For a
+// foreign architecture, the programs are emulated.
 func libraries(t *testing.T, root, arch string) {
 	loader := map[string]string{"amd64": "/lib64/ld-linux-x86-64.so.2", "arm64": "/lib/ld-linux-aarch64.so.1"}[arch]
 	out := output(t, "chroot", root, loader, "--list", "/usr/bin/perch")
@@ -190,14 +191,14 @@ func libraries(t *testing.T, root, arch string) {
 	}
 }
 
-// runs starts the image in a network of its own, and has a robot's check-in answered.
+// runs starts the image in a separate network, and sends the check-in of a robot.
 func runs(t *testing.T, bundle string) {
 	data, id := filepath.Join(t.TempDir(), "data"), "perch-test-"+filepath.Base(filepath.Dir(filepath.Dir(t.TempDir())))
 	must.Succeed(t, os.Mkdir(data, 0o750))
 	must.Succeed(t, os.Chown(data, owner, owner))
 	restrict(t, filepath.Join(bundle, "config.json"), data)
 	state := filepath.Join(filepath.Dir(bundle), "state")
-	// Where a kernel has both kinds of control groups, this runtime wants the newer alone.
+	// On a kernel with both versions of control groups, crun needs version 2 alone.
 	const newer = `mount -t cgroup2 none /sys/fs/cgroup 2>/dev/null; exec "$@"`
 	crun := func(args ...string) *exec.Cmd {
 		return exec.Command("unshare", append([]string{"--mount", "sh", "-c", newer, "sh", "crun", "--root", state, "--cgroup-manager", "disabled"},
@@ -206,13 +207,13 @@ func runs(t *testing.T, bundle string) {
 	logged := filepath.Join(t.TempDir(), "log")
 	log := must.Value(os.Create(logged))(t)
 	defer log.Close()
-	// The runtime gives what it has as standard input to the container's user: that must not be
+	// The runtime changes the owner of its standard input to the container's user. This must not be done to
 	// this machine's /dev/null.
 	stdin := func(c *exec.Cmd) *exec.Cmd {
 		c.Stdin = strings.NewReader("")
 		return c
 	}
-	// The network has a loopback alone, which the runtime would leave down.
+	// The network has only a loopback interface, which must be set up here because the runtime does not.
 	c := stdin(exec.Command("unshare", append([]string{"--net", "sh", "-c", `ip link set lo up && exec "$@"`, "sh"},
 		crun("run", "--bundle", bundle, id).Args...)...))
 	c.Stdout, c.Stderr = log, log
@@ -257,7 +258,7 @@ func runs(t *testing.T, bundle string) {
 		!strings.Contains(out, "CapEff:\t0000000000000000\n") || !strings.Contains(out, "CapBnd:\t0000000000000000\n") {
 		t.Errorf("it runs as %s (%v)", out, err)
 	}
-	// In its network, as a robot and a monitor would ask.
+	// The requests of a monitor and of a robot, sent inside the container's network.
 	pid := strings.TrimSpace(string(first(t, crun("list", "--format", "json"))))
 	ready := output(t, "nsenter", "--target", pid, "--net", "curl", "-sS", "http://127.0.0.1:8003/ready")
 	for _, part := range []string{`"store"`, `"parts"`} {
@@ -265,7 +266,7 @@ func runs(t *testing.T, bundle string) {
 			t.Errorf("/ready says %s", ready)
 		}
 	}
-	// There is nobody in this network to be announced to.
+	// mDNS cannot work in this network, which has only a loopback interface.
 	failed := slices.DeleteFunc(failing(t, ready), func(name string) bool { return strings.HasPrefix(name, "mdns: no network interface") })
 	if len(failed) > 0 {
 		t.Errorf("these fail: %s", failed)
@@ -300,7 +301,7 @@ func runs(t *testing.T, bundle string) {
 	}
 }
 
-// failing are the parts that /ready says something ill of.
+// failing returns the parts that are not OK in the response of /ready.
 func failing(t *testing.T, ready string) (names []string) {
 	t.Helper()
 	var answer struct {
@@ -320,7 +321,7 @@ func failing(t *testing.T, ready string) (names []string) {
 	return names
 }
 
-// first is the process of the one container that a list shows.
+// first returns the process ID of the only container in a list.
 func first(t *testing.T, list *exec.Cmd) []byte {
 	t.Helper()
 	out, err := list.Output()
@@ -335,8 +336,8 @@ func first(t *testing.T, list *exec.Cmd) []byte {
 	return pid
 }
 
-// restrict has a bundle run as the page says: nothing can be written but the data, with no
-// capability, in the network of whoever starts it.
+// restrict changes the configuration of a bundle as docs/container.md recommends: only the data are writable, and
+// there are no capabilities. The container uses the network of the process that starts it.
 func restrict(t *testing.T, file, data string) {
 	t.Helper()
 	text := must.Value(os.ReadFile(file))(t)

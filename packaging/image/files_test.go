@@ -52,7 +52,7 @@ func TestWayIn(t *testing.T) {
 	}
 }
 
-// TestManifest: Raspberry Pi Imager finds boards to choose from, and the image for each.
+// TestManifest checks that Raspberry Pi Imager finds the boards in the manifest, and an image for each board.
 func TestManifest(t *testing.T) {
 	image := filepath.Join(t.TempDir(), "perch-pi_1.2.0.img")
 	must.Succeed(t, errors.Join(os.WriteFile(image, []byte("unpacked"), 0o644), os.WriteFile(image+".xz", []byte("small"), 0o644)))
@@ -85,7 +85,7 @@ func TestManifest(t *testing.T) {
 	if len(m.Imager.Devices) != 4 {
 		t.Errorf("the boards are %+v", m.Imager.Devices)
 	}
-	for _, board := range m.Imager.Devices { // as Imager filters its list
+	for _, board := range m.Imager.Devices { // Imager filters its list in this way
 		known := slices.ContainsFunc(board.Tags, func(tag string) bool { return slices.Contains(one.Devices, tag) })
 		if board.Name == "" || board.Description == "" || !known {
 			t.Errorf("for %+v Imager shows no image", board)
@@ -93,11 +93,11 @@ func TestManifest(t *testing.T) {
 	}
 }
 
-// TestBootFiles are what the boards' firmware reads, which no emulator does.
+// TestBootFiles checks the files that only the firmware of a real board reads, and no emulator.
 func TestBootFiles(t *testing.T) {
 	c := newCard(t, "")
 	config, cmdline := c.get("config.txt"), c.get("cmdline.txt")
-	// The device trees have the names of Linux's own sources, not those of the maker's.
+	// The names of the device trees are those of upstream Linux, not those of Raspberry Pi's kernel.
 	for _, want := range []string{"arm_64bit=1", "upstream_kernel=1", "kernel=vmlinuz-", "initramfs initrd.img-"} {
 		if !strings.Contains(config, want) {
 			t.Errorf("config.txt has no %s:\n%s", want, config)

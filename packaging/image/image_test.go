@@ -1,6 +1,6 @@
-// Package image_test boots the image for a card as a card would be: its own kernel and
-// initrd, taken out of its first partition, on an emulated 64-bit ARM machine. make
-// test-image runs it; it takes an hour on two cores, and is skipped without PERCH_IMAGE.
+// Package image_test boots the SD card image on an emulated 64-bit ARM machine, with the kernel and the initrd of
+// its first partition. make test-image runs the tests, which take an hour on two cores. They are skipped unless
+// PERCH_IMAGE names the image.
 package image_test
 
 import (
@@ -24,21 +24,21 @@ import (
 )
 
 const (
-	firstPartition = "8192" // its first sector
-	cardSize       = 8 << 30
-	// bootsWithin is more than an emulated machine takes whose host is busy.
+	firstPartition = "8192"  // number of the first sector
+	cardSize       = 8 << 30 // bytes
+	// bootsWithin is longer than an emulated machine takes to boot on a busy host.
 	bootsWithin = 15 * time.Minute
 )
 
-// card is a copy of the image as it is on a card.
+// card is a file with the content of a card to which the image was written.
 type card struct {
 	t    *testing.T
 	file string
 	dir  string
-	key  string // with which ssh lets us in
+	key  string // file of the key for SSH
 }
 
-// newCard writes the image to a card with a preseed; empty is none.
+// newCard writes the image to a card, with a preseed unless preseed is empty.
 func newCard(t *testing.T, preseed string) *card {
 	t.Helper()
 	image := os.Getenv("PERCH_IMAGE")
@@ -61,7 +61,7 @@ func newCard(t *testing.T, preseed string) *card {
 	return c
 }
 
-// do runs a program of this machine, and returns what it prints.
+// do runs a program of this machine and returns its output.
 func (c *card) do(name string, args ...string) string {
 	c.t.Helper()
 	out, err := exec.CommandContext(c.t.Context(), name, args...).CombinedOutput()
@@ -71,7 +71,7 @@ func (c *card) do(name string, args ...string) string {
 	return string(out)
 }
 
-// put writes a file into the first partition, as a computer would.
+// put writes a file to the first partition.
 func (c *card) put(file, text string) {
 	c.t.Helper()
 	at := filepath.Join(c.dir, file)
@@ -79,7 +79,7 @@ func (c *card) put(file, text string) {
 	c.do("mcopy", "-o", "-i", c.file+"@@4M", at, "::"+file)
 }
 
-// get is a file of the first partition; it is empty where there is none.
+// get returns the content of a file on the first partition, or "" if there is no such file.
 func (c *card) get(file string) string {
 	out, err := exec.CommandContext(c.t.Context(), "mtype", "-i", c.file+"@@4M", "::"+file).Output()
 	if err != nil {
@@ -88,15 +88,15 @@ func (c *card) get(file string) string {
 	return string(out)
 }
 
-// machine is a card that boots.
+// machine is an emulated machine that boots from a card.
 type machine struct {
 	*card
 	qemu    *exec.Cmd
-	off     chan struct{} // closed once it is off
+	off     chan struct{} // closed when the machine is off
 	console bytes.Buffer
 	began   time.Time
-	web     string // Perch's port here
-	ssh     string
+	web     string // port on this machine that is forwarded to Perch
+	ssh     string // port on this machine that is forwarded to SSH
 }
 
 func freePort(t *testing.T) string {
@@ -107,13 +107,13 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// boots switches the machine on, with a network that reaches nothing outside.
+// boots switches on a machine with the card, and with a network that has no connection to the outside.
 func (c *card) boots() *machine {
 	c.t.Helper()
 	return c.bootsFrom("-drive", "file="+c.file+",format=raw,if=virtio,cache=writeback")
 }
 
-// bootsFrom is boots with the options of qemu that make the card its disk.
+// bootsFrom is like boots, with the options of qemu for the disk.
 func (c *card) bootsFrom(disk ...string) *machine {
 	c.t.Helper()
 	m := &machine{card: c, web: freePort(c.t), ssh: freePort(c.t), began: time.Now()}
@@ -134,7 +134,7 @@ func (c *card) bootsFrom(disk ...string) *machine {
 	return m
 }
 
-// cut takes the power away.
+// cut cuts the power.
 func (m *machine) cut() {
 	if m.qemu != nil {
 		_ = m.qemu.Process.Kill()
@@ -146,7 +146,7 @@ func (m *machine) cut() {
 	}
 }
 
-// ready waits until Perch answers, and returns how long that took.
+// ready waits until Perch responds, and returns the time since the machine was switched on.
 func (m *machine) ready() time.Duration {
 	m.t.Helper()
 	for time.Since(m.began) < bootsWithin {
@@ -172,7 +172,7 @@ func (m *machine) ready() time.Duration {
 	return 0
 }
 
-// says runs a command there, as the user of the preseed.
+// says runs a command on the machine as the user of the preseed, and returns the output.
 func (m *machine) says(command string) (string, error) {
 	c := exec.CommandContext(m.t.Context(), "ssh", "-q", "-i", m.key, "-p", m.ssh,
 		"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes",
@@ -181,8 +181,9 @@ func (m *machine) says(command string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// wants has commands say what they are to say, a regular expression each. All are asked at
-// once: to log in takes seconds. What fails is asked again: it may come later than Perch.
+// wants runs commands on the machine. all maps each command to a regular expression for its output. All commands
+// run in one session, because a login takes seconds. A command that fails is run again, because its result may
+// need longer than the start of Perch.
 func (m *machine) wants(all map[string]string) {
 	m.t.Helper()
 	left := slices.Sorted(maps.Keys(all))
@@ -192,7 +193,7 @@ func (m *machine) wants(all map[string]string) {
 			fmt.Fprintf(&script, "(\n%s\n) 2>&1; printf '\\001%%d\\001' $?\n", command)
 		}
 		out, err := m.says(script.String())
-		answers := strings.Split(out, "\x01") // each, then its status
+		answers := strings.Split(out, "\x01") // output and status of each command
 		var failed []string
 		for i, command := range left {
 			if 2*i+1 >= len(answers) || answers[2*i+1] != "0" {
@@ -230,7 +231,7 @@ keymap = "de"
 timezone = "Europe/Berlin"
 `
 
-// chosen is what a card of everything is like.
+// chosen returns commands and their expected outputs, for wants, on a machine with the preseed everything.
 func chosen() map[string]string {
 	return map[string]string{
 		"hostname":                "kitchen",
@@ -249,8 +250,8 @@ It asks for this admin token: [0-9a-zA-Z_-]{20,}`,
 	}
 }
 
-// TestFirstBoot is that of a card for which somebody has chosen everything: it takes the
-// whole card and is what was chosen, and a robot talks with it.
+// TestFirstBoot boots a card with all settings in its preseed. The machine must use the whole card and apply the
+// settings, and a robot must be able to talk with Perch.
 func TestFirstBoot(t *testing.T) {
 	c := newCard(t, everything)
 	m := c.boots()
@@ -273,7 +274,8 @@ func TestFirstBoot(t *testing.T) {
 	again.wants(chosen())
 }
 
-// kept is what lets a card be left alone for a year.
+// kept returns commands and their expected outputs, for wants, about what makes a machine run for years without
+// maintenance.
 func kept() map[string]string {
 	return map[string]string{
 		"findmnt -no OPTIONS /":                                         ".*noatime.*",
@@ -281,7 +283,7 @@ func kept() map[string]string {
 		"systemctl is-enabled systemd-timesyncd unattended-upgrades":    "enabled\nenabled",
 		"systemctl is-active apt-daily.timer apt-daily-upgrade.timer":   "active\nactive",
 		"apt-config dump Unattended-Upgrade::Origins-Pattern":           ".*label=Debian-Security.*codename=trixie-backports.*",
-		"apt-cache policy | grep -c trixie-backports || true":           "0", // no list is on the card: it is fetched anew
+		"apt-cache policy | grep -c trixie-backports || true":           "0", // the image contains no lists of packages
 		"grep -rhoE 'trixie[a-z-]*' /etc/apt/sources.list.d/ | sort -u": ".*trixie-backports.*",
 		"sudo sshd -T | grep -e ^passwordauth -e ^permitroot":           "permitrootlogin no\npasswordauthentication no",
 		"sudo journalctl --disk-usage | grep -oE '[0-9.]+[KM]'":         "([0-9.]+K|[12]?[0-9.]{1,4}M|3[0-2][0-9.]*M)",
@@ -289,7 +291,7 @@ func kept() map[string]string {
 	}
 }
 
-// gives copies a file of testdata to the user's home there.
+// gives copies a file of testdata to the user's home folder on the machine.
 func (m *machine) gives(file string) {
 	m.t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", file))
@@ -297,9 +299,9 @@ func (m *machine) gives(file string) {
 	m.wants(map[string]string{"cat >" + file + " <<'END-OF-FILE'\n" + string(text) + "END-OF-FILE\n": ""})
 }
 
-// TestAccessPoint: without a network the machine makes an access point, which a phone
-// joins; it is led to the page, and sends a wrong key, then the right one. The radios are
-// the kernel's mac80211_hwsim, all else is what is on the card.
+// TestAccessPoint checks that a machine without a network opens an access point. A simulated phone joins it, is
+// redirected to the page, and submits a wrong key and then the right one. The radios are simulated by the kernel
+// module mac80211_hwsim; the other programs are those of the card.
 func TestAccessPoint(t *testing.T) {
 	const wlan = "[wlan]\nssid = \"Home\"\npassword = \"a good password\"\ncountry = \"DE\"\n"
 	c := newCard(t, strings.Replace(everything, wlan, "", 1))
@@ -331,11 +333,11 @@ func TestAccessPoint(t *testing.T) {
 		"cat /etc/modprobe.d/perch-country.conf":                                                                            ".*ieee80211_regdom=DE",
 		"sudo sh -c 'grep -l autoconnect=false /etc/NetworkManager/system-connections/*' || true":                           "",
 		"for i in $(seq 60); do sudo grep -q ^name: /etc/perch/perch.yaml && break; sleep 2; done; " +
-			"sudo grep -e ^name: -e ^language: /etc/perch/perch.yaml": "name: \"?attic\"?", // German it would not start with
+			"sudo grep -e ^name: -e ^language: /etc/perch/perch.yaml": "name: \"?attic\"?", // perch refuses the language of the form, de
 	})
 }
 
-// TestABadPreseed says on the card what is wrong, and Perch runs all the same.
+// TestABadPreseed checks that the fault of a preseed is reported in a file on the card, and that Perch runs.
 func TestABadPreseed(t *testing.T) {
 	c := newCard(t, "[system]\nhostname = \"kitchen\n")
 	m := c.boots()
@@ -349,8 +351,7 @@ func TestABadPreseed(t *testing.T) {
 	}
 }
 
-// TestACardWithoutRoom is one as small as the image: there is nothing to take, and Perch
-// runs all the same.
+// TestACardWithoutRoom checks that Perch runs from a card that is only as large as the image.
 func TestACardWithoutRoom(t *testing.T) {
 	c := newCard(t, everything)
 	image := must.Value(os.Stat(os.Getenv("PERCH_IMAGE")))(t)

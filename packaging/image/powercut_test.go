@@ -13,10 +13,9 @@ import (
 	"perch/must"
 )
 
-// TestPowerCuts: power fails at a moment of the first boot, and the next boot makes the
-// card what was chosen. The moments are those of what is written to the card in one first
-// boot, one of each tenth. What was written since the card was last told to keep it is kept
-// by halves: cards have memories, too.
+// TestPowerCuts checks that the settings are applied if the power fails during the first boot. It records the
+// writes to the card in one first boot, and cuts the power before a write in each tenth of them. Of the writes
+// after the last flush before the cut, a random half is lost, because a card has a cache.
 func TestPowerCuts(t *testing.T) {
 	c := newCard(t, everything)
 	before, log := filepath.Join(c.dir, "before"), filepath.Join(c.dir, "log")
@@ -44,20 +43,21 @@ func TestPowerCuts(t *testing.T) {
 	}
 }
 
-// write is one that a card was asked for.
+// write is a write to a card.
 type write struct {
 	flags    uint64
 	at, size int64 // on the card, in bytes
-	data     int64 // where they are in the log
+	data     int64 // offset of the written bytes in the log
 }
 
+// Flags of a write.
 const (
-	flushes   = 1 << iota // what was written before is kept
-	forced                // what it writes is kept
-	discarded             // nothing is written
+	flushes   = 1 << iota // earlier writes are no longer only in the cache
+	forced                // the write bypasses the cache
+	discarded             // the write has no data
 )
 
-// writes reads a log of qemu's blklogwrites; it is that of Linux's dm-log-writes.
+// writes reads a log of qemu's driver blklogwrites, which has the format of Linux's dm-log-writes.
 func writes(t *testing.T, log string) (all []write) {
 	t.Helper()
 	f := must.Value(os.Open(log))(t)
@@ -83,7 +83,8 @@ func writes(t *testing.T, log string) (all []write) {
 	return all
 }
 
-// replay does to a card what was asked before power failed, and returns how many were lost.
+// replay writes all to a card, except for those writes that the power failure loses, and returns the number of lost
+// writes.
 func replay(t *testing.T, log string, all []write, card string, chance *rand.Rand) (lost int) {
 	t.Helper()
 	from := must.Value(os.Open(log))(t)

@@ -1,5 +1,5 @@
-// Package release_test makes an apt repository of small packages, and has apt install
-// from it and upgrade; and it holds what refuses a release to its words.
+// Package release_test makes an apt repository of small packages, and installs and upgrades packages from it. It
+// also checks what refuses a release.
 package release_test
 
 import (
@@ -12,7 +12,7 @@ import (
 	"perch/must"
 )
 
-// at is the time of the release.
+// at is the time of the release, in seconds since 1970.
 const at = "1700000000"
 
 func command(dir string, env []string, name string, args ...string) (string, error) {
@@ -43,7 +43,8 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// openpgp is a folder of gpg's with a key that is older than the release.
+// openpgp makes a folder of gpg with a key that is older than the release, and returns the environment that uses
+// the folder.
 func openpgp(t *testing.T, name string) []string {
 	t.Helper()
 	for _, program := range []string{"gpg", "apt-ftparchive", "dpkg-deb", "apt-get"} {
@@ -51,7 +52,7 @@ func openpgp(t *testing.T, name string) []string {
 			t.Skipf("%s is not installed: packaging/deps.sh release installs it", program)
 		}
 	}
-	home := must.Value(os.MkdirTemp("/tmp", "perch-gpg-"))(t) // its agent's socket has a path that must be short
+	home := must.Value(os.MkdirTemp("/tmp", "perch-gpg-"))(t) // a short path, because the socket of gpg's agent is in the folder
 	env := []string{"GNUPGHOME=" + home, "SOURCE_DATE_EPOCH=" + at}
 	t.Cleanup(func() {
 		_, _ = command(".", env, "gpgconf", "--kill", "all")
@@ -62,7 +63,7 @@ func openpgp(t *testing.T, name string) []string {
 	return env
 }
 
-// small is a package of a version, with one file that has it.
+// small returns a Debian package whose only file contains its version.
 func small(t *testing.T, version, arch string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -74,7 +75,7 @@ func small(t *testing.T, version, arch string) string {
 	return file
 }
 
-// client is an apt of its own, that knows one repository and installs into a folder.
+// client is an apt with a separate configuration. It knows one repository and installs into a folder.
 type client struct {
 	t   *testing.T
 	dir string
@@ -92,12 +93,12 @@ func newClient(t *testing.T, repository, keyring string) client {
 	return c
 }
 
-// apt is as apt-get was soon after the release, which is long ago.
+// apt runs apt-get, and accepts an expired index, because the release is long ago.
 func (c client) apt(args ...string) (string, error) {
 	return c.real(append([]string{"-o", "Acquire::Check-Valid-Until=false"}, args...)...)
 }
 
-// real is apt-get now.
+// real runs apt-get.
 func (c client) real(args ...string) (string, error) {
 	return command(c.dir, []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C"}, "apt-get", append([]string{
 		"-o", "Dir=" + c.dir, "-o", "Dir::State::status=" + c.dir + "/root/var/lib/dpkg/status", "-o", "Dir::Bin::methods=/usr/lib/apt/methods",
@@ -143,7 +144,7 @@ func TestRepository(t *testing.T) {
 	c.must("update")
 	c.must("upgrade")
 	installed("1.1.0")
-	c.must("install", "--allow-downgrades", "perch=1.0.0") // which is still there
+	c.must("install", "--allow-downgrades", "perch=1.0.0") // the repository keeps the earlier version
 	installed("1.0.0")
 
 	t.Run("how long it is valid", func(t *testing.T) {
@@ -213,8 +214,8 @@ func TestRepository(t *testing.T) {
 	})
 }
 
-// alwaysThere publishes again and again, and has somebody read the index meanwhile: it is
-// there whenever it is asked for, and whole.
+// alwaysThere publishes repeatedly, and checks at the same time that the index always exists. At the end only one
+// folder of the distribution may exist.
 func alwaysThere(t *testing.T, env []string, one, two string) {
 	repository := filepath.Join(t.TempDir(), "apt")
 	output(t, ".", env, "./apt.sh", repository, "releases@perch.example", one)

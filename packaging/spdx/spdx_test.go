@@ -52,7 +52,7 @@ Files: b
 License: LGPL-2.1
 `
 
-// machine is a root with a program of ours: this test's own, which has modules.
+// machine returns a root file system in which the test program, which has modules, takes the place of perch.
 func machine(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -70,7 +70,7 @@ func machine(t *testing.T) string {
 		must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		must.Succeed(t, os.WriteFile(path, []byte(text), 0o755))
 	}
-	// As Debian's packages of one source do; an absolute link is the root's own.
+	// Debian packages of one source link their folders. An absolute link is relative to the root.
 	must.Succeed(t, os.Symlink("/usr/share/doc/libmood-real", filepath.Join(root, "usr/share/doc/libmood")))
 	return root
 }
@@ -108,7 +108,7 @@ func TestDocument(t *testing.T) {
 	} {
 		p := got[name]
 		if name == "perch" {
-			continue // the whole and the package have one name
+			continue // the product and the package have the same name
 		}
 		if p.Declared != want[0] || len(p.References) != 1 || p.References[0].Locator != want[1] {
 			t.Errorf("%s is %+v, want %v", name, p, want)
@@ -187,7 +187,7 @@ func TestBadRoots(t *testing.T) {
 			t.Errorf("it says %v, not %q", err, c.says)
 		}
 	}
-	// A file that leads out of its root is not read.
+	// A link that leads out of the root is not followed.
 	root := machine(t)
 	must.Succeed(t, os.Remove(filepath.Join(root, "usr/share/doc/libmood")))
 	must.Succeed(t, os.Symlink("../../../../../../../../../../etc", filepath.Join(root, "usr/share/doc/libmood")))

@@ -20,7 +20,7 @@ func Assets(files ...string) []byte {
 	return Sealed(len(files)/2, append(table, data...))
 }
 
-// Font returns an asset file with a font of size bytes.
+// Font returns an asset file with an index and a font of size bytes.
 func Font(size int) []byte {
 	return Assets("index.json", `{"version":1,"text_font":"font.bin"}`, "font.bin", strings.Repeat("f", size))
 }

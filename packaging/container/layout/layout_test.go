@@ -20,7 +20,7 @@ import (
 	"perch/must"
 )
 
-// small is a root file system; the files that a machine makes in it are not the image's.
+// small returns a small root file system. It contains files of a running machine, which must be left out.
 func small(t *testing.T, written time.Time) string {
 	t.Helper()
 	root := t.TempDir()
@@ -40,7 +40,7 @@ func small(t *testing.T, written time.Time) string {
 	return root
 }
 
-// opened are the files of an archive.
+// opened returns the headers and the contents of the files in a tar archive, and their names in order.
 func opened(t *testing.T, from io.Reader) (headers map[string]*tar.Header, contents map[string]string, order []string) {
 	t.Helper()
 	headers, contents = map[string]*tar.Header{}, map[string]string{}

@@ -16,7 +16,7 @@ import (
 	"perch/packaging/image/board"
 )
 
-// written is what Raspberry Pi Imager writes for somebody who has chosen everything.
+// written is the file that Raspberry Pi Imager writes for a user who has made all settings.
 const written = `config_version = "1.0"
 
 [system]
@@ -46,13 +46,13 @@ keymap = "de"
 timezone = "Europe/Berlin"
 `
 
-// card is a machine whose programs only note that they were run, and its first partition.
+// card is a machine whose programs are only recorded in runs, and its first partition.
 type card struct {
 	t    *testing.T
 	root string
 	boot string
 	runs []string
-	fail string // a program that fails
+	fail string // name of a program that fails
 }
 
 func newCard(t *testing.T) *card {
@@ -93,7 +93,7 @@ func (c *card) run(stdin, name string, args ...string) error {
 	return nil
 }
 
-// boots boots the card with a preseed.
+// boots writes a preseed to the card and boots the machine.
 func (c *card) boots(preseed string) error {
 	c.t.Helper()
 	must.Succeed(c.t, os.WriteFile(filepath.Join(c.boot, preseedFile), []byte(preseed), 0o600))
@@ -217,7 +217,7 @@ func TestInvalidPreseedNamesTheField(t *testing.T) {
 
 func TestShellCharactersInEveryField(t *testing.T) {
 	const shell = "$(reboot);`reboot`|reboot>/x&'"
-	kept := map[string]string{ // and where
+	kept := map[string]string{ // fields that may contain such a value, and the text in which the value must be found
 		"wlan.ssid":     "36;40;114;101;98;111;111;116;41;",
 		"wlan.password": "\npsk=" + shell + "\n",
 		"user.password": "chpasswd <ann:" + shell, // its standard input
@@ -231,7 +231,7 @@ func TestShellCharactersInEveryField(t *testing.T) {
 			name := section.Tag.Get("toml") + "." + field.Tag.Get("toml")
 			value := map[reflect.Kind]string{reflect.String: shell, reflect.Slice: "[" + strconv.Quote(shell) + "]"}[field.Type.Kind()]
 			if value == "" {
-				continue // it is true or false
+				continue // the field is a boolean
 			}
 			if fields++; field.Type.Kind() == reflect.String {
 				value = strconv.Quote(shell)
@@ -275,8 +275,8 @@ func TestNetworkNamesAndPasswordsAreEscaped(t *testing.T) {
 	}
 }
 
-// FuzzPreseed: whatever a card says, it names no file but its own and gives no program
-// an option.
+// FuzzPreseed applies arbitrary preseeds. A value must not become the name of another file or an option of a
+// program.
 func FuzzPreseed(f *testing.F) {
 	f.Add(written)
 	f.Add("[wlan]\nssid = \"a\"\n")
@@ -293,7 +293,7 @@ func FuzzPreseed(f *testing.F) {
 			}
 			return nil
 		}}}
-		_ = m.apply(p) // its folders are missing
+		_ = m.apply(p) // fails, because the machine has no folders
 		_ = filepath.WalkDir(m.Root, func(path string, e fs.DirEntry, err error) error {
 			at := strings.TrimPrefix(path, m.Root)
 			if err == nil && !e.IsDir() && !strings.HasPrefix(at, "/etc/") && !strings.HasPrefix(at, "/home/") {

@@ -32,7 +32,7 @@ func TestParseForm(t *testing.T) {
 		{v: values("key", ""), want: with(func(f *form) { f.network.Key = "" })},
 		{v: values("key", strings.Repeat("a1", 32)), want: with(func(f *form) { f.network.Key = strings.Repeat("a1", 32) })},
 		{v: values("ssid", "Café 5"), want: with(func(f *form) { f.network.SSID, f.network.Hidden = "Café 5", true })},
-		{v: values("ssid", shell), want: with(func(f *form) { f.network.SSID, f.network.Hidden = shell, true })}, // a name like any other
+		{v: values("ssid", shell), want: with(func(f *form) { f.network.SSID, f.network.Hidden = shell, true })}, // is a valid name
 		{v: values("key", shell), want: with(func(f *form) { f.network.Key = shell })},
 		{v: values("network", "ff000a"), want: with(func(f *form) { f.network.SSID = "\xff\x00\n" })},
 		{v: values("network", ""), wrong: fieldSSID},
@@ -90,8 +90,8 @@ func TestCountriesAndSentencesOfEachLanguage(t *testing.T) {
 	}
 }
 
-// FuzzForm: whatever a phone sends, what is taken fits a key file and gives no program
-// an option.
+// FuzzForm parses arbitrary forms. The values of a valid form must fit a file of NetworkManager, and must not
+// become options of programs.
 func FuzzForm(f *testing.F) {
 	f.Add(values().Encode())
 	f.Add("ssid=%0a&key=12345678&country=DE")

@@ -19,17 +19,17 @@ import (
 	"perch/packaging/image/board"
 )
 
-// world is a machine's network and its Perch, which do as the test says.
+// world is a simulated machine: its radio and its Perch.
 type world struct {
 	mu      sync.Mutex
-	network bool
-	raised  bool // the access point
-	talking bool
-	near    bool
-	perch   error // of its answers
-	refuses error // why it joins nothing
-	keys    map[string]string
-	done    []string
+	network bool              // the machine is connected to a network
+	raised  bool              // the access point is open
+	talking bool              // a conversation with a robot is under way
+	near    bool              // a robot is connected
+	perch   error             // error of requests to Perch
+	refuses error             // error of joining a network
+	keys    map[string]string // Perch's configuration
+	done    []string          // calls since the latest call of all
 }
 
 func (w *world) did(what string) {
@@ -44,7 +44,7 @@ func (w *world) change(f func()) {
 	f()
 }
 
-// all is what it did since it was asked last.
+// all returns the calls since the latest call of all.
 func (w *world) all() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,7 +105,7 @@ func (w *world) set(_ context.Context, key, value string) error {
 func (w *world) restart(context.Context) error              { w.did("restart"); return nil }
 func (w *world) announce(_ context.Context, s string) error { w.did("say " + s); return nil }
 
-// pipe is a listener to which nobody connects, in a bubble of synctest.
+// pipe is a listener without connections, for tests with synctest.
 type pipe struct {
 	closed chan struct{}
 	once   sync.Once
@@ -115,7 +115,7 @@ func (p *pipe) Accept() (net.Conn, error) { <-p.closed; return nil, net.ErrClose
 func (p *pipe) Close() error              { p.once.Do(func() { close(p.closed) }); return nil }
 func (p *pipe) Addr() net.Addr            { return &net.TCPAddr{} }
 
-// runs starts a portal in this world.
+// runs starts a portal on the simulated machine.
 func (w *world) runs(t *testing.T) (p *portal, log *bytes.Buffer) {
 	t.Helper()
 	w.keys = map[string]string{"name": "perch", "language": "en"}

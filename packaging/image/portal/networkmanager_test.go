@@ -16,7 +16,7 @@ import (
 	"perch/packaging/image/board"
 )
 
-// answers is a server of what a function answers.
+// answers returns a handler whose responses are the results of a function.
 func answers(f func(method, path, body string) (int, string)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -26,8 +26,8 @@ func answers(f func(method, path, body string) (int, string)) http.Handler {
 	})
 }
 
-// fakeNmcli is a program that notes its arguments, a line each, and answers as nmcli does
-// by the file that is named as the arguments after its options are, with - for a space.
+// fakeNmcli is a program in place of nmcli. It records its arguments after the options in the file asked, one in a
+// line. It runs each file answer.NAME whose NAME is a part of the arguments joined by hyphens.
 const fakeNmcli = `#!/bin/sh
 cd "$(dirname "$0")"
 shift 5
@@ -59,7 +59,8 @@ func (n *nmcli) put(file, text string) {
 	must.Succeed(n.t, os.WriteFile(filepath.Join(n.dir, file), []byte(text), 0o755))
 }
 
-// answers has nmcli print a text and end so, where its arguments have these in a row.
+// answers makes nmcli print text and the error wrong, and end with the exit code code, if its arguments contain
+// args.
 func (n *nmcli) answers(args, text, wrong, code string) {
 	n.put("answer."+strings.ReplaceAll(args, " ", "-"), "cat <<'END'\n"+text+"END\necho '"+wrong+"' >&2\nexit "+code+"\n")
 }
@@ -152,7 +153,7 @@ func (n *nmcli) files() (all []string) {
 	return all
 }
 
-// No key is in the arguments of a program.
+// TestJoinKeepsEarlierNetworkOnFailure also checks that no key is passed in the arguments of a program.
 func TestJoinKeepsEarlierNetworkOnFailure(t *testing.T) {
 	home := board.Network{SSID: "Home", Key: "a good password"}
 	n := newNmcli(t)

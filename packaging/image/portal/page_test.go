@@ -33,7 +33,7 @@ func newTestPage() *page {
 	return p
 }
 
-// asks is what a phone asks; a body makes it a form.
+// asks sends the request of a phone, which submits a form if body is not empty.
 func (p *page) asks(url, address, body string, head ...string) *httptest.ResponseRecorder {
 	method, from := http.MethodGet, io.Reader(nil)
 	if body != "" {
@@ -193,7 +193,7 @@ func TestTenThousandFormsOfStrangers(t *testing.T) {
 	if w := p.asks("http://"+host+"/", "10.43.0.9", values("token", p.token).Encode()); w.Code != http.StatusOK || p.taken() != 1 {
 		t.Errorf("the owner's: %d", w.Code)
 	}
-	for range 10_000 { // and right ones, of somebody who has read the page
+	for range 10_000 { // forms with the valid token of the page
 		p.asks("http://"+host+"/", "10.42.0.9", values("token", p.token, "ssid", "Mine").Encode())
 	}
 	if f := <-p.forms; f.network.SSID != "Home" || p.taken() > 0 {
@@ -216,7 +216,7 @@ func TestRateOfForms(t *testing.T) {
 	})
 }
 
-// gated is a body that is read once all others have begun to be.
+// gated is a body whose first Read waits until all bodies are being read.
 type gated struct {
 	io.Reader
 	begun *sync.WaitGroup
@@ -310,7 +310,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if hold(100) {
 		t.Error("one more of another address is served")
 	}
-	for at, from := range map[int]int{0: 1, maxConns - 1: 100} { // the place of its own address, then any
+	for at, from := range map[int]int{0: 1, maxConns - 1: 100} { // makes room for the same address, and then for any address
 		held[at].Close()
 		waittest.For(t, "a closed one does not count", func() bool { return hold(from) })
 	}

@@ -20,7 +20,7 @@ func TestStep(t *testing.T) {
 		act action
 	}
 	for name, c := range map[string]struct {
-		ago   time.Duration // since it was switched on
+		ago   time.Duration // time since the start of the machine
 		spans []span
 		want  []done
 	}{
