@@ -48,8 +48,8 @@ func TestALookTurnsTheHead(t *testing.T) {
 	})
 }
 
-// TestGesturesStayWithinLimits at each pace: the head within the range of its servos, and no
-// keyframe sooner than a robot can follow.
+// TestGesturesStayWithinLimits checks, for several durations, that gestures keep the head within the range of its
+// servos, and that no keyframe follows another sooner than a robot can execute it.
 func TestGesturesStayWithinLimits(t *testing.T) {
 	for _, one := range StockGestures() {
 		for _, lasts := range []int64{-1, 0, 1, 500, 5000, 1 << 62} {
@@ -88,7 +88,7 @@ func TestGesturesStayWithinLimits(t *testing.T) {
 	}
 }
 
-// TestTenThousandGesturesASecond starts only two of them, and restores the robot.
+// TestTenThousandGesturesASecond checks that only two of the gestures are started, and that the robot is restored.
 func TestTenThousandGesturesASecond(t *testing.T) {
 	c := newReactor(Options{Tuning: DefaultTuning(), Zone: time.UTC, Gestures: StockGestures()})
 	c.handleEvent(envelope(noon, event.RobotOnline{}))

@@ -13,7 +13,7 @@ import (
 	"perch/must"
 )
 
-// TestStockGestures names the twelve: others ask for them by name.
+// TestStockGestures checks the names of the built-in gestures, which other programs use.
 func TestStockGestures(t *testing.T) {
 	want := []string{"wave", "nod", "shake", "think", "celebrate", "concern", "bow", "point", "shrug", "fidget", "dance", "idle"}
 	if got := StockGestures().Names(); !slices.Equal(got, want) {
@@ -26,7 +26,7 @@ func TestStockGestures(t *testing.T) {
 	}
 }
 
-// FuzzGestures: a file of gestures is refused, or all its gestures can be executed.
+// FuzzGestures reads arbitrary files. All gestures of an accepted file must be executable.
 func FuzzGestures(f *testing.F) {
 	f.Add(gesturesFile)
 	f.Add([]byte(`{"gestures": [{"name": "a", "duration_ms": 900, "frames": [{"at_ms": 0, "yaw": -90, "light": [0, 1, 168]}]}]} {}`))

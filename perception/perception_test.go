@@ -19,13 +19,13 @@ import (
 	"perch/must"
 )
 
-// stranger is a robot that nobody has adopted.
+// stranger is a registered robot that is not adopted.
 const stranger = device.ID("0200000000ff")
 
-// nobody is a robot that is not known.
+// nobody is a robot that is not registered.
 const nobody = device.ID("0200000000fe")
 
-// robotsHere is a registry in which all robots are adopted, but one.
+// robotsHere is a registry in which all robots are adopted, except stranger and nobody.
 type robotsHere struct{}
 
 func (robotsHere) Get(id device.ID) (device.Robot, error) {
@@ -43,7 +43,7 @@ func (r robotsHere) Trusts(id device.ID) bool {
 	return err == nil && robot.Adopted()
 }
 
-// desk is an intake, what it has published, and what it has logged.
+// desk is an intake with its bus, a reader of the bus, and the log.
 type desk struct {
 	*Intake
 	bus    *event.Bus
@@ -58,7 +58,7 @@ func newDesk(t *testing.T) *desk {
 	return &desk{NewIntake(bus, robotsHere{}, slog.New(slog.NewTextHandler(log, nil))), bus, bus.Read(), log}
 }
 
-// published returns the perceptions since the last call.
+// published returns the perceptions that were published since the last call.
 func (d *desk) published(t *testing.T) (all []string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -76,8 +76,8 @@ func (d *desk) published(t *testing.T) (all []string) {
 func TestIntakeChecksEvents(t *testing.T) {
 	for name, c := range map[string]struct {
 		name, data string
-		want       string // as it is published; empty is refused
-		says       string // of the refusal
+		want       string // the published event; empty if the event must be refused
+		says       string // text of the refusal
 	}{
 		"an event":           {"sound_event", `{"direction":"left"}`, `sound_event {"direction":"left"} s`, ""},
 		"an unknown one":     {"Grimoire.scan-2:x/y", `{"a":[1,{"b":null}]}`, `Grimoire.scan-2:x/y {"a":[1,{"b":null}]} s`, ""},
@@ -117,7 +117,7 @@ func TestIntakeChecksEvents(t *testing.T) {
 	}
 }
 
-// TestIntakeChecksSenders: programs and the broker may report only for adopted robots.
+// TestIntakeChecksSenders checks that programs and brokers may report only for adopted robots.
 func TestIntakeChecksSenders(t *testing.T) {
 	d := newDesk(t)
 	type coded interface {
@@ -163,10 +163,10 @@ func TestDetectedTexts(t *testing.T) {
 	}
 }
 
-// TestOneFace: the camera's event and the talk that it opens count as one face.
+// TestOneFace checks that the camera's event and the "detect" message about the same face count as one face.
 func TestOneFace(t *testing.T) {
 	for name, c := range map[string]struct {
-		script string // e is the camera's event, t the text, l the face lost, and a number of seconds between
+		script string // e is the camera's event, t the text "face", l the loss of the face, and a number is a pause in seconds
 		want   int
 	}{
 		"the event first":           {"e 1 t", 1},
@@ -211,8 +211,8 @@ func TestOneFace(t *testing.T) {
 	}
 }
 
-// TestRateLimit: a robot may send 100 events at once and 50 a second; the excess is counted,
-// and logged once until the robot is within the limit again.
+// TestRateLimit checks that a robot may send 100 events at once and 50 a second, and that the excess is counted, and
+// logged once until the robot may send a full burst again.
 func TestRateLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDesk(t)
@@ -243,11 +243,11 @@ func TestRateLimit(t *testing.T) {
 		if logged := strings.Count(d.log.String(), "dropped_before=0"); logged != 1 || strings.Count(d.log.String(), "\n") != 1 {
 			t.Errorf("logged:\n%s", d.log)
 		}
-		time.Sleep(2 * time.Second) // it is quiet again
+		time.Sleep(2 * time.Second) // long enough for a full burst
 		if got := send(chan1, 101); got != 100 || !strings.Contains(d.log.String(), "dropped_before=60") || strings.Count(d.log.String(), "\n") != 2 {
 			t.Errorf("%d after a rest; logged:\n%s", got, d.log)
 		}
-		for range 30 { // as much as is allowed, for as long as it likes
+		for range 30 { // the maximum rate, for half a minute
 			time.Sleep(time.Second)
 			if got := send(chan1, 50); got != 50 {
 				t.Fatalf("%d of 50 a second", got)
@@ -256,7 +256,7 @@ func TestRateLimit(t *testing.T) {
 	})
 }
 
-// TestManyAtOnce is for the race detector, and for the order of one sender's events.
+// TestManyAtOnce checks, also for the race detector, that the events of each sender stay in order.
 func TestManyAtOnce(t *testing.T) {
 	d := newDesk(t)
 	var wg sync.WaitGroup
@@ -284,8 +284,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// FuzzIntake: published events are valid and bounded, and every fold, behaviour and sentence
-// can handle them.
+// FuzzIntake publishes arbitrary events. Published events must be valid and bounded, and the state, the behaviours and
+// the descriptions of senses must be able to handle them.
 func FuzzIntake(f *testing.F) {
 	f.Add("face_recognized", []byte(`{"identity":"Ann \"}{\n","source":"room_view"}`))
 	f.Add("sound_event", []byte(`{"direction":"left","balance":1e300,"energy":-1e308}`))
@@ -321,7 +321,7 @@ func FuzzIntake(f *testing.F) {
 	})
 }
 
-// TestStrangersSenseNothing: events of a robot that was not adopted are not published.
+// TestStrangersSenseNothing checks that events of a robot that is not adopted are not published.
 func TestStrangersSenseNothing(t *testing.T) {
 	d := newDesk(t)
 	for range 1000 {
@@ -333,7 +333,7 @@ func TestStrangersSenseNothing(t *testing.T) {
 	}
 }
 
-// TestSensesAreBounded: fifty events of 4 KB are too much for one robot.
+// TestSensesAreBounded checks that the size of one robot's recent events is bounded.
 func TestSensesAreBounded(t *testing.T) {
 	var s State
 	for range 60 {

@@ -18,14 +18,14 @@ import (
 	"perch/must"
 )
 
-// fakeRobots record the acts and their times.
+// fakeRobots implements robots and services. It records the acts and their times.
 type fakeRobots struct {
 	began time.Time
 	tools []device.Tool
 	slow  time.Duration // duration of a call
-	deaf  bool          // ignores the end of its context
-	fail  error
-	at    string // the answer with a head's position
+	deaf  bool          // whether calls ignore the end of their context
+	fail  error         // error of all calls
+	at    string        // result of the tool that reports the position of the head
 
 	mu   sync.Mutex
 	done []string
@@ -110,7 +110,7 @@ func stackchan() []device.Tool {
 	}
 }
 
-// running are behaviours on a bus.
+// running holds running behaviours, their bus, and fake robots.
 type running struct {
 	bus *event.Bus
 	*Behaviours
@@ -123,7 +123,7 @@ func newRunning(t *testing.T, change func(*Options)) *running {
 	t.Helper()
 	h := &running{bus: event.NewBus(), fakeRobots: &fakeRobots{began: time.Now(), tools: stackchan()}, log: &bytes.Buffer{}}
 	o := Options{Tuning: DefaultTuning(), Zone: time.UTC, Bus: h.bus, Log: slog.New(slog.NewTextHandler(h.log, nil))}
-	o.Tuning.Greeter.Hours = Hours{From: 0, To: 24 * time.Hour} // the bubble's day begins at midnight
+	o.Tuning.Greeter.Hours = Hours{From: 0, To: 24 * time.Hour} // virtual time begins at midnight
 	if change != nil {
 		change(&o)
 	}
@@ -152,7 +152,7 @@ func withBehaviours(t *testing.T, change func(*Options), do func(t *testing.T, h
 	})
 }
 
-// play plays a script as in script_test.go, on virtual time.
+// play publishes the events of a script (see scene) at their virtual times.
 func (h *running) play(t *testing.T, script string) {
 	for line := range strings.SplitSeq(script, ";") {
 		when, what, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -204,7 +204,7 @@ func TestBehavioursAct(t *testing.T) {
 	}
 }
 
-// TestGreetingsInTheRobotsLanguage: the default texts are translated, an owner's are not.
+// TestGreetingsInTheRobotsLanguage checks that the default texts are translated, and that an owner's texts are not.
 func TestGreetingsInTheRobotsLanguage(t *testing.T) {
 	for name, c := range map[string]struct {
 		tune   func(*Tuning)
@@ -233,8 +233,8 @@ func TestGreetingsInTheRobotsLanguage(t *testing.T) {
 	}
 }
 
-// TestMovedHeadIsReserved: after a client has moved a head, behaviours leave it alone for 10 s.
-// Asking for its position reserves nothing, and neither does another robot's head.
+// TestMovedHeadIsReserved checks that behaviours do not turn a head for 10 s after a client has moved it. A request
+// for the position of the head, or a call to another robot, must not reserve the head.
 func TestMovedHeadIsReserved(t *testing.T) {
 	for name, c := range map[string]struct {
 		robot device.ID
@@ -263,8 +263,8 @@ func TestMovedHeadIsReserved(t *testing.T) {
 	}
 }
 
-// TestMovedHeadIsFound: when a head that a client has turned is free again, the robot is asked
-// for its position, if it can; a gesture starts there and returns there.
+// TestMovedHeadIsFound checks that a robot is asked for the position of its head at the end of a client's reservation,
+// if the robot has a tool for this, and that a gesture starts at this position and returns to it.
 func TestMovedHeadIsFound(t *testing.T) {
 	const asked, nods = "11s get_head_angles map[]", "set_head_angles map[pitch:15 speed:250 yaw:%d]"
 	for name, c := range map[string]struct {
@@ -295,8 +295,9 @@ func TestMovedHeadIsFound(t *testing.T) {
 	}
 }
 
-// TestOwnersGestureMovesReservedHead: the gesture starts where the client has turned the head, and returns there. A later
-// turn by the client ends the gesture's turns, and behaviours still leave the head alone for 10 s.
+// TestOwnersGestureMovesReservedHead checks that an owner's gesture starts at the position to which a client has turned
+// the head, and returns to it. A later turn by the client must end the gesture's turns. Behaviours must still not turn
+// the head for 10 s.
 func TestOwnersGestureMovesReservedHead(t *testing.T) {
 	for name, c := range map[string]struct {
 		by, want string
@@ -329,8 +330,8 @@ func TestOwnersGestureMovesReservedHead(t *testing.T) {
 	}
 }
 
-// TestNoGestureOverridesAClient: what a gesture of the mood has asked for before "look left" does not move the
-// head after it.
+// TestNoGestureOverridesAClient checks that turns that a gesture has requested are dropped if a client turns the head
+// before they are executed.
 func TestNoGestureOverridesAClient(t *testing.T) {
 	withBehaviours(t, func(o *Options) { o.Gestures = StockGestures(); o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
 		h.slow = 500 * time.Millisecond
@@ -338,7 +339,7 @@ func TestNoGestureOverridesAClient(t *testing.T) {
 		h.bus.Publish(chan1, "s", event.Gesture{Name: "nod", By: event.ByMood})
 		h.play(t, "1.35s .") // the second turn of the head waits for the first
 		h.bus.Publish(chan1, "s", event.Heard{Text: "look left"})
-		h.play(t, "1.4s .") // and so does the turn back
+		h.play(t, "1.4s .") // the turn back waits too
 		h.RecordToolCall(chan1, headTool, map[string]any{"yaw": -45})
 		h.play(t, "5s .")
 		if got := h.all(); strings.Count(got, "set_head_angles") != 1 {
@@ -347,7 +348,7 @@ func TestNoGestureOverridesAClient(t *testing.T) {
 	})
 }
 
-// TestMoodStartsAtFoundHead: a mood turns the head from its found position.
+// TestMoodStartsAtFoundHead checks that a mood turns the head relative to the position that the robot has reported.
 func TestMoodStartsAtFoundHead(t *testing.T) {
 	withBehaviours(t, func(o *Options) { o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
 		h.at, h.tools = `{"yaw":-40,"pitch":20}`, append(h.tools, device.Tool{Name: "self.robot.get_head_angles"})
@@ -380,8 +381,8 @@ func TestHeadTurnIsPublished(t *testing.T) {
 	})
 }
 
-// TestPresenceAndGazeArePublished: a robot is online while it can be reached by any channel, and
-// the agent looks at a person whom it sees.
+// TestPresenceAndGazeArePublished checks that a robot is online while any of its connections is open, and that the agent
+// looks at a person whom the robot sees.
 func TestPresenceAndGazeArePublished(t *testing.T) {
 	withBehaviours(t, nil, func(t *testing.T, h *running) {
 		h.play(t, "1s face; 2s lost")
@@ -408,7 +409,7 @@ func TestPresenceAndGazeArePublished(t *testing.T) {
 	})
 }
 
-// TestSlowRobotDelaysNoOther: its late acts are dropped, and another robot does not wait.
+// TestSlowRobotDelaysNoOther checks that the late acts of a slow robot are dropped, and that another robot does not wait.
 func TestSlowRobotDelaysNoOther(t *testing.T) {
 	withBehaviours(t, nil, func(t *testing.T, h *running) {
 		h.slow = 10 * time.Second
@@ -423,7 +424,7 @@ func TestSlowRobotDelaysNoOther(t *testing.T) {
 	})
 }
 
-// TestFailuresAreLoggedOnce until the act works again.
+// TestFailuresAreLoggedOnce checks that repeated failures are logged once until an act succeeds.
 func TestFailuresAreLoggedOnce(t *testing.T) {
 	withBehaviours(t, nil, func(t *testing.T, h *running) {
 		h.fail = errors.New("the robot's channel is closed")
@@ -441,7 +442,7 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 	})
 }
 
-// TestTooManyActs: the excess is dropped and logged.
+// TestTooManyActs checks that acts beyond the length of the queue are dropped and logged.
 func TestTooManyActs(t *testing.T) {
 	withBehaviours(t, func(o *Options) {
 		o.Tuning.Gaze.On = false
@@ -461,7 +462,8 @@ func TestTooManyActs(t *testing.T) {
 	})
 }
 
-// TestMissedEventsEndATalk, because its end may be among them.
+// TestMissedEventsEndATalk checks that a conversation counts as ended after missed events, because its end may be among
+// them.
 func TestMissedEventsEndATalk(t *testing.T) {
 	bus := event.NewBus()
 	defer bus.Close()
@@ -478,7 +480,7 @@ func TestMissedEventsEndATalk(t *testing.T) {
 	}
 }
 
-// TestACheckInStartsNoState: it may come from a stranger, and of strangers there may be many.
+// TestACheckInStartsNoState checks that a check-in creates no state, because it may come from one of many strangers.
 func TestACheckInStartsNoState(t *testing.T) {
 	bus := event.NewBus()
 	defer bus.Close()
@@ -494,7 +496,7 @@ func TestACheckInStartsNoState(t *testing.T) {
 	}
 }
 
-// TestRobotsAreBounded in number.
+// TestRobotsAreBounded checks that the number of robots with a state is bounded.
 func TestRobotsAreBounded(t *testing.T) {
 	bus := event.NewBus()
 	defer bus.Close()
@@ -511,7 +513,8 @@ func TestRobotsAreBounded(t *testing.T) {
 	}
 }
 
-// TestBehavioursEnd with their context, even while a robot does not answer, and with the bus.
+// TestBehavioursEnd checks that Run returns when its context ends, even while a robot does not respond, and when the bus
+// is closed.
 func TestBehavioursEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newRunning(t, nil)
@@ -538,8 +541,8 @@ func TestBehavioursEnd(t *testing.T) {
 	})
 }
 
-// TestApply: a new tuning and new rules are used from the next event on, and a sleeping robot is
-// woken at the end of the new quiet hours.
+// TestApply checks that a new tuning and new rules are used from the next event on, and that a sleeping robot is woken at
+// the end of the new quiet hours.
 func TestApply(t *testing.T) {
 	tuning := DefaultTuning()
 	tuning.Quiet = QuietTuning{Hours{From: 0, To: hour}, true}

@@ -69,7 +69,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestRulesHavePrecedence over behaviours for the head.
+// TestRulesHavePrecedence checks that the turns of rules have precedence over those of other behaviours.
 func TestRulesHavePrecedence(t *testing.T) {
 	rules := []Rule{{When: When{Event: "sound_event"}, Every: time.Second, Do: []Act{TurnHead{Yaw: 7, Speed: 100}}}}
 	c := newReactor(Options{Tuning: DefaultTuning(), Zone: time.UTC, Rules: rules})
@@ -78,7 +78,7 @@ func TestRulesHavePrecedence(t *testing.T) {
 	}
 }
 
-// TestNotifiedInTheQuietHours: a notification is shown, and not spoken.
+// TestNotifiedInTheQuietHours checks that a notification in the quiet hours is shown, but not spoken.
 func TestNotifiedInTheQuietHours(t *testing.T) {
 	withBehaviours(t, func(o *Options) {
 		o.Tuning.Quiet.Hours = Hours{To: 24 * time.Hour}
@@ -91,7 +91,7 @@ func TestNotifiedInTheQuietHours(t *testing.T) {
 	})
 }
 
-// TestRulesAct also outside of the robot, and in order.
+// TestRulesAct checks that all kinds of acts are executed in order.
 func TestRulesAct(t *testing.T) {
 	withBehaviours(t, func(o *Options) {
 		o.Rules = []Rule{{Name: "door", When: When{Event: "doorbell"}, Every: time.Second, Do: []Act{

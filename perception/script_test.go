@@ -30,8 +30,8 @@ type scene struct {
 	name   string
 	begin  string        // the time of day; empty means 12:00
 	tune   func(*Tuning) // nil means the default
-	script string        // "0s face; 1s lost; 10s ." where . is only the time
-	want   string        // "0s say Hi!; 5s abort"
+	script string        // such as "0s face; 1s lost; 10s ." where . is no event
+	want   string        // such as "0s say Hi!; 5s abort"
 }
 
 // act plays scenes with only the named behaviours.
@@ -88,8 +88,8 @@ func play(t *testing.T, c *reactor, begin, script string) string {
 	return strings.Join(done, "; ")
 }
 
-// scriptEvent returns the event of a word in a script. Anything else is the name of a
-// perception with its data.
+// scriptEvent returns the event for a word in a script. An unknown word is the name of a perception, followed by its
+// data.
 func scriptEvent(t *testing.T, word string) event.Event {
 	t.Helper()
 	name, rest, _ := strings.Cut(word, " ")
@@ -113,18 +113,18 @@ func scriptEvent(t *testing.T, word string) event.Event {
 		return sensed(petStarted, "{}")
 	case "mode":
 		return sensed(stateChanged, `{"state":%q}`, rest)
-	case "gesture", "felt", "pressed": // by the model, the mood and the owner
+	case "gesture", "felt", "pressed": // requested by the model, the mood and the owner
 		by := map[string]string{"gesture": event.ByModel, "felt": event.ByMood, "pressed": event.ByOwner}[name]
 		return event.Gesture{Name: rest, By: by}
 	case "look":
 		return event.LookAt{Target: rest, By: event.ByModel}
-	case "gazes": // at a face
+	case "gazes": // requested by the robot's own behaviour
 		return event.LookAt{Target: rest, By: event.ByRobot}
 	case "seems":
 		return event.Expression{Preset: rest, Intensity: 1, By: event.ByModel}
 	case "cut":
 		return event.TurnEnded{End: event.EndCancelled}
-	case "glad": // 0 to 1
+	case "glad": // followed by a number from 0 to 1
 		return gladness(t, rest)
 	case "lights":
 		return event.ToolStatus{ID: "1", Name: "self_robot_set_led_color", Status: event.ToolRunning}
@@ -181,7 +181,7 @@ func actText(a Act) string {
 	return fmt.Sprintf("%T", a)
 }
 
-// gladness returns a mood of celebration.
+// gladness returns a mood of celebration with the strength n, from 0 to 1.
 func gladness(t *testing.T, n string) event.Event {
 	t.Helper()
 	felt, err := strconv.ParseFloat(n, 64)

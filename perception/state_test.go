@@ -19,7 +19,7 @@ import (
 	"perch/store/storetest"
 )
 
-// replay folds a script as in script_test.go, from noon on.
+// replay folds the events of words (see scriptEvent), one a second from noon on.
 func replay(t *testing.T, s State, script ...string) State {
 	t.Helper()
 	for i, word := range script {
@@ -135,7 +135,7 @@ func TestWhoIsThere(t *testing.T) {
 	}
 }
 
-// TestReplacedSessionIsIgnored: its end may come late.
+// TestReplacedSessionIsIgnored checks that late events of an earlier session are ignored.
 func TestReplacedSessionIsIgnored(t *testing.T) {
 	s := replay(t, State{}, "online", "heard x")
 	for _, e := range []event.Event{event.TurnEnded{}, event.ListeningStarted{}} {
@@ -146,7 +146,7 @@ func TestReplacedSessionIsIgnored(t *testing.T) {
 	}
 }
 
-// TestSoundIsATurnWithoutAPerson.
+// TestSoundIsATurnWithoutAPerson checks that a sound counts as a turn in which no person takes part.
 func TestSoundIsATurnWithoutAPerson(t *testing.T) {
 	s := replay(t, State{}, "online")
 	s = Fold(s, event.Envelope{At: noon, Robot: chan1, Session: s.conversation.session, Event: event.SoundStarted{Name: "purr"}})
@@ -169,12 +169,12 @@ func TestFiftyAreRemembered(t *testing.T) {
 	}
 }
 
-// words are script words, for the properties below.
+// words are words of scripts from which the tests below draw.
 var words = []string{"face", "lost", "known Ann", "known Bob", "sound left", "called right", "pet", "head_pet_ended {}", "mode idle", "mode dance",
 	"mode sleep",
 	"heard x", "speaks", "ends", "goodnight", "listens", "online", "offline", "dance_started {}", "other {}", "head_turn {}"}
 
-// TestFoldIsPure: it does not change its argument, and the same events give the same state.
+// TestFoldIsPure checks that Fold does not change its argument, and that the same events result in the same state.
 func TestFoldIsPure(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		script := rapid.SliceOfN(rapid.SampledFrom(words), 1, 80).Draw(r, "script")
@@ -191,7 +191,7 @@ func TestFoldIsPure(t *testing.T) {
 		one, two := fold(half, split, len(script)), fold(half, split, len(script))
 		then, err := json.Marshal(one)
 		must.Succeed(r, err)
-		fold(half, 0, len(script)) // another future of the same state
+		fold(half, 0, len(script)) // folding other events must not change the state one
 		if now, err := json.Marshal(one); err != nil || string(now) != string(then) {
 			r.Errorf("another future has changed it to %s", now)
 		}
@@ -210,7 +210,7 @@ func TestFoldIsPure(t *testing.T) {
 	})
 }
 
-// TestSensesInWords, 3 s after the last event.
+// TestSensesInWords checks the result of Senses 3 s after the last event.
 func TestSensesInWords(t *testing.T) {
 	for script, want := range map[string]string{
 		"face":                    "a face in front of it since 3 s",
@@ -251,7 +251,7 @@ func (s *jsonTable) PutSoon(key string, v State) {
 	s.Table.PutSoon(key, back)
 }
 
-// runningStates returns states that follow a bus until stop.
+// runningStates returns states that apply the events of a bus until stop is called.
 func runningStates(t *testing.T) (kept *jsonTable, bus *event.Bus, board *States, stop func()) {
 	kept, bus = newJSONTable(), event.NewBus()
 	board = NewStates(kept)
@@ -265,7 +265,7 @@ func runningStates(t *testing.T) (kept *jsonTable, bus *event.Bus, board *States
 	}
 }
 
-// TestStatesAfterARestart are stale until a new perception.
+// TestStatesAfterARestart checks that stored states are stale until the next perception.
 func TestStatesAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept, bus, board, stop := runningStates(t)
@@ -310,7 +310,7 @@ func TestStatesAfterARestart(t *testing.T) {
 	})
 }
 
-// TestStatesSpareTheDisk: many perceptions are few writes, and other events are none.
+// TestStatesSpareTheDisk checks that many perceptions cause few writes, and that other events cause none.
 func TestStatesSpareTheDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept, bus, board, stop := runningStates(t)
@@ -342,7 +342,7 @@ func TestStatesSpareTheDisk(t *testing.T) {
 	})
 }
 
-// TestStatesAfterMissedEvents: the end of a turn may be among them.
+// TestStatesAfterMissedEvents checks that a turn counts as ended after missed events, because its end may be among them.
 func TestStatesAfterMissedEvents(t *testing.T) {
 	board := NewStates(nil)
 	board.HandleEvent(event.Envelope{Seq: 1, At: noon, Robot: chan1, Event: scriptEvent(t, "face")})
@@ -362,7 +362,7 @@ func TestStatesAfterMissedEvents(t *testing.T) {
 	}
 }
 
-// TestAllSensesAreBounded: so are the stored events of all robots together.
+// TestAllSensesAreBounded checks that the size of the stored events of all robots together is bounded.
 func TestAllSensesAreBounded(t *testing.T) {
 	kept := newJSONTable()
 	b := NewStates(kept)

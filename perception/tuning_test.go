@@ -15,7 +15,7 @@ func TestHoursInTheOwnersZone(t *testing.T) {
 	tuning := DefaultTuning()
 	c := newReactor(Options{Tuning: tuning, Zone: time.FixedZone("far", 9*3600)})
 	c.handleEvent(envelope(noon, event.RobotOnline{}))
-	if requests := c.handleEvent(envelope(noon, scriptEvent(t, "face"))); len(requests) != 1 || requests[0].act != (Look{"user"}) { // 21:00 there
+	if requests := c.handleEvent(envelope(noon, scriptEvent(t, "face"))); len(requests) != 1 || requests[0].act != (Look{"user"}) { // no greeting, because it is 21:00 in this zone
 		t.Errorf("it does %v", requests)
 	}
 }
@@ -62,7 +62,7 @@ func TestHeadReservation(t *testing.T) {
 		want bool
 	}{
 		{0, PriorityIdle, 0, true},
-		{0, PriorityIdle, 0, true}, // it was not held
+		{0, PriorityIdle, 0, true}, // a hold of 0 reserves nothing
 		{1, PrioritySound, 5, true},
 		{2, PriorityIdle, 0, false},
 		{3, PrioritySound, 5, false},

@@ -30,7 +30,7 @@ func TestClip(t *testing.T) {
 	}
 }
 
-// TestClipCutsNoLetter: of a whole text a whole beginning is left, as long as fits.
+// TestClipCutsNoLetter checks that Clip returns the longest beginning of a valid text that fits and splits no rune.
 func TestClipCutsNoLetter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, most := rapid.String().Draw(t, "text"), rapid.IntRange(0, 40).Draw(t, "most")

@@ -29,19 +29,19 @@ import (
 	"perch/voice/voicevox"
 )
 
-// driver is one of those that speak HTTP with servers that are not ours.
+// driver is a driver that sends HTTP requests to a server.
 type driver struct {
-	kind error // by which the next of its list is tried
+	kind error // wrapped by errors after which the next engine of the list is tried
 	use  func(ctx context.Context, url, key string, within time.Duration) error
-	// own are the sentences of statuses that mean something else with its server.
+	// own holds the sentences for cases with a special meaning at the driver's server, by case.
 	own map[string]string
-	// keeps are the refusals after which no other is tried: another would refuse
-	// the same request.
+	// keeps holds the cases after which no other engine is tried, because others would refuse the
+	// same request.
 	keeps map[string]bool
-	keyed bool // it is not used without a key
+	keyed bool // whether the driver requires a key
 }
 
-// using runs a use of an engine, and closes it. err is that of making the engine.
+// using calls use, and then closes the engine. err is the error of creating the engine.
 func using(engine any, err error, use func() error) error {
 	if err != nil {
 		return err
@@ -55,12 +55,12 @@ func using(engine any, err error, use func() error) error {
 	return use()
 }
 
-// ask has a model answer, and closes it.
+// ask gets an answer of a model, and closes the model.
 func ask(ctx context.Context, m closer, err error) error {
 	return using(m, err, func() error { _, err := m.Continue(ctx, thinkertest.Hello(), ignore); return err })
 }
 
-// hello is half a second of silence.
+// hello returns an utterance of half a second of silence.
 func hello() *voice.Utterance {
 	u := voice.NewUtterance()
 	u.Write(make([]int16, voice.MicRate/2))
@@ -130,9 +130,8 @@ func drivers() map[string]driver {
 	}
 }
 
-// TestServersThatFail runs what a server may do against every driver, through the
-// driver's own client: one sentence with a cause and a cure, without a key, and
-// the decision whether the next of the list is tried.
+// TestServersThatFail checks the error of every driver for each fault of a server: one sentence with a cause and a
+// remedy, without the key, and whether the next engine of the list is tried.
 func TestServersThatFail(t *testing.T) {
 	status := func(status int, body string, header ...string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -160,8 +159,8 @@ func TestServersThatFail(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		does    http.HandlerFunc // nil: nothing listens
-		tls     bool             // asked for where there is none
+		does    http.HandlerFunc // nil if nothing listens
+		tls     bool             // whether the driver uses TLS, which the server does not support
 		keyless bool
 		within  time.Duration
 		want    string
@@ -235,9 +234,8 @@ func TestServersThatFail(t *testing.T) {
 	}
 }
 
-// TestSilentServersAreGivenUp: whatever protocol a driver speaks, a server that takes
-// its connection and says nothing, or a byte now and then for ever, costs it one wait,
-// and its error has the next of its list tried.
+// TestSilentServersAreGivenUp checks drivers against a server that accepts connections and then sends nothing, or single
+// bytes without an end. The use must fail after one wait, with an error after which the next engine is tried.
 func TestSilentServersAreGivenUp(t *testing.T) {
 	const within = 300 * time.Millisecond
 	all := drivers()
@@ -256,7 +254,7 @@ func TestSilentServersAreGivenUp(t *testing.T) {
 				url := trickles(t, byteEvery)
 				began := time.Now()
 				err := d.use(t.Context(), url, canary, within)
-				if took := time.Since(began); took > 2*within+time.Second { // of a machine that has other work
+				if took := time.Since(began); took > 2*within+time.Second { // a second more, for a busy machine
 					t.Errorf("it took %s", took)
 				}
 				if err == nil || d.kind != nil && !errors.Is(err, d.kind) || strings.Contains(err.Error(), "canary") {
@@ -267,8 +265,8 @@ func TestSilentServersAreGivenUp(t *testing.T) {
 	}
 }
 
-// trickles is the address of a server that takes every connection, and sends a byte
-// each time so long has gone by, which is the beginning of no answer in any protocol.
+// trickles returns the URL of a server that accepts connections and sends one byte after each interval every. The
+// bytes are not a valid response in any protocol.
 func trickles(t *testing.T, every time.Duration) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -289,7 +287,7 @@ func trickles(t *testing.T, every time.Duration) (url string) {
 					case <-gone:
 						return
 					case <-time.After(every):
-						_, _ = io.WriteString(conn, "H") // the other side may have left
+						_, _ = io.WriteString(conn, "H") // fails if the client has disconnected
 					}
 				}
 			})
@@ -299,8 +297,7 @@ func trickles(t *testing.T, every time.Duration) (url string) {
 	return "http://" + l.Addr().String()
 }
 
-// TestUnreachableHostIsNamedWithoutItsKey: nor is the key in the sentence of an address that
-// holds it.
+// TestUnreachableHostIsNamedWithoutItsKey checks that an error sentence names the address without a key in its query.
 func TestUnreachableHostIsNamedWithoutItsKey(t *testing.T) {
 	var closed net.Listener
 	closed, err := net.Listen("tcp", "127.0.0.1:0")

@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 )
 
-// TestLines: the ends of lines, and what is kept of one that is too long.
+// TestLines checks the line endings, and what is returned of a line that is too long.
 func TestLines(t *testing.T) {
 	long := strings.Repeat("x", 200)
 	for name, c := range map[string]struct {
@@ -55,7 +55,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestALongLineIsNotKept: a line beyond the limit costs no memory of its size.
+// TestALongLineIsNotKept checks that a line longer than the limit is not stored in memory as a whole.
 func TestALongLineIsNotKept(t *testing.T) {
 	const most = 8 << 20
 	from := Lines{R: bufio.NewReader(io.MultiReader(bytes.NewReader(make([]byte, 20<<20)), strings.NewReader("\n{}\n"))), MaxBytes: most, Ends: 1}
@@ -70,7 +70,7 @@ func TestALongLineIsNotKept(t *testing.T) {
 	}
 }
 
-// FuzzLines: no line is longer than it may be, and the stream ends.
+// FuzzLines checks that no line is longer than the limit, and that the end of the stream is reached.
 func FuzzLines(f *testing.F) {
 	f.Add([]byte("a\nb\n\nc"), 2)
 	f.Add([]byte("\r\n\r\n"), 1)

@@ -28,8 +28,7 @@ func keyed() *remote.Server {
 	return &remote.Server{Service: "the speech server", Address: "http://127.0.0.1:8000/v1", Key: canary}
 }
 
-// FuzzComplaint: whatever stands around a key in an error, no part of it that
-// is of use is shown.
+// FuzzComplaint checks that the error for a response shows no useful part of a key, whatever text surrounds the key.
 func FuzzComplaint(f *testing.F) {
 	f.Add("application/json", []byte(`{"error":{"message":"bad `), []byte(`"}}`))
 	f.Add("application/json", []byte(`{"detail":[{"loc":["body","x"],"msg":"`), []byte(`"}]}`))
@@ -54,8 +53,7 @@ func FuzzComplaint(f *testing.F) {
 	})
 }
 
-// TestCloseReleasesTheConnection: the connection and the deadline of a
-// call that was answered are gone with the answer.
+// TestCloseReleasesTheConnection checks that Answer.Close ends the call, even if the response has not ended.
 func TestCloseReleasesTheConnection(t *testing.T) {
 	gone := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +85,7 @@ func TestCloseReleasesTheConnection(t *testing.T) {
 	<-gone
 }
 
-// TestAKeyCutInTwo lets every limit fall into the key once.
+// TestAKeyCutInTwo checks that no part of a key is shown if a limit on the length of a text falls within the key.
 func TestAKeyCutInTwo(t *testing.T) {
 	t.Parallel()
 	c := keyed()
@@ -124,7 +122,7 @@ func TestNamesOfModelsAreNoKeys(t *testing.T) {
 	}
 }
 
-// TestMessage has the shapes of error bodies that carry a message.
+// TestMessage checks the forms of error bodies that Message recognizes.
 func TestMessage(t *testing.T) {
 	for body, want := range map[string][2]string{
 		`{"error":{"message":"no","code":"c"}}`:                               {"c", "no"},

@@ -21,18 +21,18 @@ import (
 	"perch/must"
 )
 
-// closer is a model with connections of its own.
+// closer is a model that must be closed.
 type closer interface {
 	thinker.Model
 	Close() error
 }
 
-// model is one of the dialects that language models are spoken to in.
+// model is a driver of a language model, with a recorded response.
 type model struct {
-	open   func(url string, transport http.RoundTripper) (closer, error) // 7 s for the first piece, 3 s for the next
-	pieces string                                                        // the beginning of an answer
-	count  int                                                           // its pieces
-	whole  string
+	open   func(url string, transport http.RoundTripper) (closer, error) // the model waits 7 s for the first piece, and 3 s for the next
+	pieces string                                                        // the beginning of the response
+	count  int                                                           // number of pieces in it
+	whole  string                                                        // the whole response
 }
 
 func models(t *testing.T) map[string]model {
@@ -62,8 +62,8 @@ func openOpenAI(dialect string) func(string, http.RoundTripper) (closer, error) 
 
 func ignore(thinker.Piece) error { return nil }
 
-// repeating is a body that has a beginning, and then the same for ever at a
-// pace, for a day at the most. Without a piece nothing comes after the beginning.
+// repeating is a body that consists of a beginning (rest), and then of piece after each pause, until the time until.
+// If piece is empty, nothing follows the beginning.
 type repeating struct {
 	ctx         context.Context
 	rest, piece string
@@ -88,8 +88,7 @@ func (r *repeating) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// endlessly runs a model in a bubble, whose server sends a beginning and then the
-// same again and again.
+// endlessly runs a model in virtual time. Its server responds with a repeating body, for a day.
 func endlessly(t *testing.T, open func(string, http.RoundTripper) (closer, error), head, piece string, pause time.Duration,
 	run func(t *testing.T, m thinker.Model)) {
 	synctest.Test(t, func(t *testing.T) {
@@ -103,9 +102,8 @@ func endlessly(t *testing.T, open func(string, http.RoundTripper) (closer, error
 	})
 }
 
-// TestEndlessModels: whatever a server streams for ever, the turn ends within
-// its bounds: with a polite sentence where something was said, and else for the
-// next brain.
+// TestEndlessModels checks that a turn ends within its limits if a server streams without an end. If something was
+// spoken, the turn ends with a sentence for the person; otherwise the error makes the next brain answer.
 func TestEndlessModels(t *testing.T) {
 	event := func(name, data string) string {
 		return "event: " + name + "\ndata: {\"type\":\"" + name + "\"" + data + "}\n\n"
@@ -128,7 +126,7 @@ func TestEndlessModels(t *testing.T) {
 		head, piece string
 		pause       time.Duration
 		within      time.Duration
-		away        string // why the next brain has the turn
+		away        string // text of the error after which the next brain answers; empty if the turn ends with a sentence
 	}
 	for of, rows := range map[string]map[string]row{
 		"agent/anthropic": {
@@ -204,14 +202,14 @@ func TestEndlessModels(t *testing.T) {
 	}
 }
 
-// TestModelsDeadlines: the first piece and the next have their times; what the
-// listener takes does not count; and after the end nothing is waited for.
+// TestModelsDeadlines checks the time limits for the first and for later pieces. The time that the caller spends on a
+// piece does not count, and after the last piece the model does not wait.
 func TestModelsDeadlines(t *testing.T) {
 	for of, m := range models(t) {
 		ended := "data: {\"choices\":[{\"delta\":{\"content\":\"I\"},\"finish_reason\":\"stop\"}]}\n\n"
 		for name, c := range map[string]struct {
 			body  string
-			takes time.Duration // the listener, for each piece
+			takes time.Duration // time that the caller spends on each piece
 			after time.Duration
 			want  string
 		}{
@@ -242,8 +240,8 @@ func TestModelsDeadlines(t *testing.T) {
 	}
 }
 
-// TestModelsAreCancelled: a cancelled turn ends at once, in every stage, and
-// leaves nothing behind.
+// TestModelsAreCancelled checks that a cancelled turn ends at once, before and during the response, and that its
+// request ends.
 func TestModelsAreCancelled(t *testing.T) {
 	for of, m := range models(t) {
 		for name, before := range map[string]string{"before the first byte": "", "in the middle": m.pieces} {
@@ -257,8 +255,8 @@ func TestModelsAreCancelled(t *testing.T) {
 					if before != "" {
 						w.(http.Flusher).Flush()
 					}
-					time.AfterFunc(50*time.Millisecond, cancel) // not before the request is here, however long that took
-					<-r.Context().Done()                        // the client hung up
+					time.AfterFunc(50*time.Millisecond, cancel) // the request has arrived by now
+					<-r.Context().Done()                        // the client has closed the request
 					close(gone)
 				}))
 				defer s.Close()
@@ -278,7 +276,8 @@ func TestModelsAreCancelled(t *testing.T) {
 	}
 }
 
-// TestModelsReturnTheListenersError as it is, and pass nothing on after it.
+// TestModelsReturnTheListenersError checks that a model returns the error of its callback unchanged, and passes no
+// further piece to the callback.
 func TestModelsReturnTheListenersError(t *testing.T) {
 	for of, m := range models(t) {
 		synctest.Test(t, func(t *testing.T) {
@@ -296,8 +295,7 @@ func TestModelsReturnTheListenersError(t *testing.T) {
 	}
 }
 
-// TestModelsKeepOneConnection, which serves the next turn as well, and is gone
-// with the engine.
+// TestModelsKeepOneConnection checks that the next turn uses the same connection, and that Close closes it.
 func TestModelsKeepOneConnection(t *testing.T) {
 	for of, m := range models(t) {
 		t.Run(of, func(t *testing.T) {

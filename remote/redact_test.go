@@ -9,10 +9,10 @@ import (
 	"perch/remote"
 )
 
-// canaryKey is a key that must never come back, in any form or part.
+// canaryKey is a key of which no part must be shown in any form.
 const canaryKey = "canary/0123456789+abcdef"
 
-// TestQuote: what a server says is fit to be shown, and holds no key.
+// TestQuote checks that quoted text of a server is on one line, short, and without keys.
 func TestQuote(t *testing.T) {
 	for name, c := range map[string]struct{ said, want string }{
 		"words":                     {"the model is away", "the model is away"},
@@ -78,7 +78,7 @@ func FuzzQuote(f *testing.F) {
 		if len(got) > 203+len("[key]") || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("%q is not fit to be shown", got)
 		}
-		// What the marks themselves hold is no part of a key.
+		// A secret may also occur in the text of a mark, which does not count.
 		if len(secret) > 5 && !strings.HasSuffix(secret, ".") && !strings.Contains(secret, " ") &&
 			strings.Contains(strings.ReplaceAll(got, "[key]", "\x00"), secret) {
 			t.Errorf("%q holds %q", got, secret)
