@@ -36,7 +36,7 @@ const (
 	Readers = 64  // readers of one event stream
 	Tools   = 256 // tools offered in one turn
 	Calls   = 64  // tool calls in one message of a model
-	Talks   = 64  // conversations that another program holds a session for
+	Talks   = 64  // sessions of another program, one for each conversation
 	Named   = 8   // names listed in a sentence
 	Tries   = 5   // attempts of a request; each attempt leaves out the parameters that the server has refused
 )

@@ -117,8 +117,8 @@ type firmware struct {
 }
 
 // webSocket contains the address of the WebSocket. The robot stores the fields that are present,
-// and keeps the values that it has for missing fields. A robot that waits to be adopted gets no
-// webSocket, because some clients would keep an empty token after the adoption.
+// and does not change its stored values of missing fields. A robot that waits to be adopted gets no
+// webSocket, because some clients would still use an empty token after the adoption.
 type webSocket struct {
 	URL     string `json:"url"`
 	Token   string `json:"token"`

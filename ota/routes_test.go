@@ -185,7 +185,7 @@ func TestRobotWithoutCodeGetsAChallenge(t *testing.T) {
 	for n := range 256 {
 		c := device.CheckIn{ID: device.ID(fmt.Sprintf("0200000000%02x", n))}
 		h.robots.CheckIn(c, time.Now())
-		h.adopt(t, string(c.ID)) // or they would give way
+		h.adopt(t, string(c.ID)) // a robot that is not adopted would be removed to make room
 		c.Client = device.NewClient("another")
 		h.robots.CheckIn(c, time.Now())
 	}

@@ -55,7 +55,8 @@ func (t *wakeWordTurner) step(m moment) []Act {
 	return []Act{TurnHead{Yaw: yawTo(heard.Direction, t.Yaw), Speed: t.Speed, Priority: PriorityWakeWord, Hold: t.Hold}}
 }
 
-// idleGazer makes an idle robot look around, unless the firmware does this by itself.
+// idleGazer makes an idle robot look around, unless the firmware has made the robot look around less
+// than AfterOwn ago.
 type idleGazer struct {
 	*GazeTuning
 	next time.Time // when to turn the head, or to check again; zero means never

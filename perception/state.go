@@ -43,7 +43,7 @@ type State struct {
 	Head      Head      `json:"head,omitzero"`
 	Recent    []Record  `json:"recent,omitempty"`  // the latest perceptions, oldest first
 	Woken     time.Time `json:"woken,omitzero"`    // when the wake word was last detected
-	OwnGaze   time.Time `json:"own_gaze,omitzero"` // when the firmware last looked around by itself
+	OwnGaze   time.Time `json:"own_gaze,omitzero"` // when the firmware last made the robot look around
 
 	conversation conversation
 	connected    bool // whether the robot is connected by MQTT

@@ -108,7 +108,7 @@ type GazeTuning struct {
 	Yaw       int           `yaml:"yaw" unit:"°"`                                                 // largest angle to either side, in degrees
 	Speed     int           `yaml:"speed"`                                                        // in the firmware's units, 100-1000
 	AfterTalk time.Duration `yaml:"after_talk"`                                                   // shortest time between a conversation and a turn
-	AfterOwn  time.Duration `yaml:"after_own" label:"Pause after it has looked around by itself"` // pause after the firmware has looked around by itself
+	AfterOwn  time.Duration `yaml:"after_own" label:"Pause after it has looked around by itself"` // pause after the firmware has made the robot look around
 }
 
 // DefaultTuning returns a Tuning that enables all behaviours, without quiet hours. Most numbers

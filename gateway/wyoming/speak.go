@@ -141,8 +141,7 @@ func (c *connection) speakAtOnce(ctx context.Context, s *synthesis) error {
 	return c.send(wire.TypeAudioStop, nil, nil)
 }
 
-// speakStream sends the sound of each sentence between an audio-start and an audio-stop of its own, while more text is
-// being received.
+// speakStream sends an audio-start, the sound and an audio-stop for each sentence, while more text is being received.
 func (c *connection) speakStream(ctx context.Context, s *synthesis) error {
 	err := c.speakAll(ctx, s, func(ctx context.Context, e voice.Synthesizer, sentence string, o voice.Options) error {
 		if err := c.send(wire.TypeAudioStart, format, nil); err != nil {

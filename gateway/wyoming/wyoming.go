@@ -177,7 +177,7 @@ func newService(o Options) (*service, error) {
 }
 
 // Run accepts connections until ctx ends or Close is called. It returns when all connections are closed. It returns an
-// error if the listener was closed by somebody else.
+// error if the listener was closed by other code.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
 	stop := context.AfterFunc(ctx, s.shut)

@@ -31,7 +31,7 @@ const (
 	Unknown        Kind = "unknown"
 )
 
-// Image describes the content of a file, as far as the file could be read.
+// Image describes the content of a file. Fields that could not be read are zero.
 type Image struct {
 	Kind   Kind
 	Size   int64    // size of the file in bytes

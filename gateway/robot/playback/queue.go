@@ -53,8 +53,8 @@ type sentenceProgress struct {
 }
 
 // playedPart returns how much of the sentence the robot has played, from 0 to 1. If no packet of the
-// sentence was sent yet, the result is 1 and concerns the previous sentence, of which the robot has played
-// almost everything.
+// sentence was sent yet, the result is 1 and concerns the previous sentence, because the robot has played
+// almost all of the previous sentence.
 func (s sentenceProgress) playedPart(now time.Time) float64 {
 	if s.sent == 0 {
 		return 1

@@ -69,15 +69,15 @@ func (s *Scheduler) acquire(ctx context.Context, p *waiter, ahead int, dry time.
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
 	s.mu.Unlock()
-	if i < 0 { // release has let p in since ctx ended
+	if i < 0 { // release has chosen p since ctx ended
 		<-p.enter
 		s.release()
 	}
 	return ctx.Err()
 }
 
-// release lets in the waiter whose robot runs dry first, or frees a core if no session waits. There are few
-// waiters, so a linear search is fast enough.
+// release lets the session whose robot runs dry first encode a frame, or frees the core if no session waits.
+// There are few waiters, so a linear search is fast enough.
 func (s *Scheduler) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"perch/must"
 )
 
-// TestSchedulerLetsInWhoRunsDryFirst checks that the robot that runs dry first is let in first, in
-// whatever order the sessions have begun to wait.
+// TestSchedulerLetsInWhoRunsDryFirst checks that the session whose robot runs dry first encodes first. The
+// order in which the sessions have begun to wait must not matter.
 func TestSchedulerLetsInWhoRunsDryFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, now := NewScheduler(), time.Now()
@@ -42,8 +42,8 @@ func TestSchedulerLetsInWhoRunsDryFirst(t *testing.T) {
 	})
 }
 
-// TestSchedulerForgetsWhoIsCancelled checks that a cancelled session takes no core, even if it is let in
-// and cancelled at the same time.
+// TestSchedulerForgetsWhoIsCancelled checks that a cancelled session occupies no core, even if release chooses
+// the session at the same time.
 func TestSchedulerForgetsWhoIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, atOnce := range []bool{false, true} {

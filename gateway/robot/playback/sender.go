@@ -85,7 +85,7 @@ type sender struct {
 	buf          []byte
 	timestamp    uint32              // timestamp of the latest packet, in milliseconds
 	sentAt       [maxBurst]time.Time // when the latest packets were sent, oldest first
-	face         agent.Emotion       // face that the robot shows, as far as known; zero if unknown
+	face         agent.Emotion       // face that the robot shows; zero if unknown
 	silentAt     time.Time           // when the robot will have played speech that was cut off; zero before the first
 	silenceDue   bool                // the echo canceller must be notified at silentAt
 	reachable    bool                // sound can reach the robot

@@ -19,8 +19,8 @@ import (
 
 const (
 	preseedFile = "rpi-preseed.toml"
-	// reportFile is a file on the same partition, which tells a person who opens the card on a
-	// computer about an error.
+	// reportFile is a file on the same partition. It describes an error to a person who opens the
+	// card on a computer.
 	reportFile = "perch-problem.txt"
 )
 

@@ -265,8 +265,8 @@ func (n *networkManager) removeConnection(ctx context.Context, file string) {
 	}
 }
 
-// cleanUp removes what an earlier run has left behind that ended by a power failure: the access
-// point, and saved connections to networks that were not joined yet.
+// cleanUp removes what remains of a run that has ended by a power failure: the access point, and
+// saved connections to networks that were not joined yet.
 func (n *networkManager) cleanUp(ctx context.Context) {
 	n.lower(ctx)
 	for _, file := range n.ownConnections("perch-") {
