@@ -1,8 +1,8 @@
 // Package idlememory reduces the memory of an idle program. It returns free heap memory to the
 // kernel, and unmaps the pages of the program's code and constants. These pages stay in the kernel's
 // page cache, and the kernel maps each page again within microseconds when the program uses the page. The
-// appliance calls Run, which also maps all pages again at an urgent event. Child processes of the appliance
-// call AfterStart.
+// appliance calls Run, which also maps all pages again at an urgent event. The broker process, a child of
+// the appliance, calls AfterStart.
 package idlememory
 
 import (

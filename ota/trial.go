@@ -169,8 +169,8 @@ func (t Trial) recordInstalled(i Image, v *verdict) Trial {
 }
 
 // recordMiss returns the trial after a check-in of a robot that does not run the image. If the
-// robot has downloaded or run the image before, its boot loader has returned to the previous image,
-// because the robot restarted before it confirmed the new one.
+// robot has downloaded or run the image before, the image counts as rolled back: the boot loader
+// returns to the previous image if the robot restarts before it confirms the new one.
 func (t Trial) recordMiss(i Image, v *verdict) Trial {
 	t.Misses++
 	t.Open = false

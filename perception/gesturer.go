@@ -213,7 +213,7 @@ func (*lookAtTurner) step(m moment) []Act {
 		if !m.state.Sound.At.IsZero() && m.now.Sub(m.state.Sound.At) < recentSound {
 			yaw = yawTo(m.state.Sound.Direction, lookAside)
 		}
-	case "camera", "up": // to look at a camera is to look up, at a person in front of the robot
+	case "camera", "up": // the camera means the face of a person in front of the robot, who is above the robot
 		pitch = lookUp
 	case "down":
 		pitch = lookDown

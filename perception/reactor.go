@@ -69,9 +69,9 @@ func movesHead(tool string) bool { return strings.Contains(tool, "head") && !has
 // setsLights reports whether a tool may change the robot's lights, by the tool's name.
 func setsLights(tool string) bool { return hasWord(tool, "led", "light", "lights", "lamp") }
 
-// handleTool handles a tool call by an agent or a client. If the tool moves the head, it reserves the
-// head for clientHold; if the tool sets the lights, it sets c.litAt. arguments is nil if the arguments are
-// unknown.
+// handleTool handles a tool call by an agent or a client. If the tool moves the head, handleTool reserves
+// the head for clientHold and makes FindHead due afterwards. If the tool sets the lights, handleTool sets
+// c.litAt. arguments is nil if the arguments are unknown.
 func (c *reactor) handleTool(tool string, arguments map[string]any, now time.Time) {
 	if movesHead(tool) {
 		c.state.Head.setAngles(arguments["yaw"], arguments["pitch"])

@@ -149,7 +149,7 @@ func (s State) forgetSurroundings() State {
 }
 
 // Fold returns the state after one more event of the robot. It adds a perception to Recent, and drops
-// the oldest perceptions above 50 or above limit.Question bytes. It reads no clock.
+// old perceptions so that Recent has at most 50 perceptions and limit.Question bytes. It reads no clock.
 func Fold(s State, e event.Envelope) State {
 	s = fold(s, e)
 	if p, ok := e.Event.(event.Perceived); ok {
@@ -247,8 +247,8 @@ func (c conversation) turnEnded(now time.Time) conversation {
 	return c
 }
 
-// inConversation reports whether a person takes part in a turn, or has taken part in one less than
-// the duration within before now.
+// inConversation reports whether a person takes part in the turn under way, or has last taken part in
+// a turn less than within ago.
 func (s State) inConversation(now time.Time, within time.Duration) bool {
 	return s.conversation.person || !s.conversation.last.IsZero() && now.Sub(s.conversation.last) < within
 }

@@ -18,7 +18,7 @@ import (
 
 // Codes of faults without a code of the server.
 const (
-	CodeUnreachable = "unreachable" // no connection was established
+	CodeUnreachable = "unreachable" // the server cannot be connected to, or does not respond
 	CodeRefused     = "refused"     // the response has another status than 2xx; see Fault.Status
 	CodeSilent      = "silent"      // the response, or the next piece of the response, came too late
 	CodeLost        = "lost"        // the connection broke
@@ -84,8 +84,8 @@ func (s *Server) Quote(text string) string {
 	return Quote(text, append([]string{s.Key}, s.Secrets...)...)
 }
 
-// Fault returns the error for a response that cannot be used. The text of the error is the server's
-// name followed by sentence. Text from the server in sentence must have passed Quote.
+// Fault returns the error for a response that cannot be used. The field Sentence of the error is the
+// server's name followed by sentence. Text from the server in sentence must have passed Quote.
 func (s *Server) Fault(sentence string) *Fault { return s.fault(CodeOdd, sentence) }
 
 // fault is Fault with a code.

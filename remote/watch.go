@@ -37,7 +37,8 @@ type Watch struct {
 }
 
 // NewWatch returns a watch whose clock is stopped. When the waiting time is used up, the watch
-// cancels its Context. The waiting time is first at the beginning, and idle after a sign of life.
+// cancels its Context. The parameter first is the waiting time at the beginning, and idle is the waiting
+// time after a sign of life.
 func NewWatch(ctx context.Context, first, idle time.Duration) *Watch {
 	w := &Watch{first: first, idle: idle, left: first}
 	w.ctx, w.cancel = context.WithCancelCause(ctx)

@@ -242,8 +242,8 @@ func tooLong() error {
 	return &failure{code: codeLength, text: fmt.Sprintf("The text has more than %d bytes.", limit.Said)}
 }
 
-// explain logs the error that ends the connection, and sends a description of the error if the client still reads. It
-// does neither if the client has disconnected.
+// explain logs the error that ends the connection, unless the client has closed the connection. It sends a description
+// of the error if the client still reads.
 func (c *connection) explain(err error) {
 	var f *failure
 	var lost writeError

@@ -52,7 +52,7 @@ type Model[E any] struct {
 }
 
 // Options configures a Server. A mind, a recognizer or a synthesizer is required; a service without an option is not offered.
-// Hold and Log are required too.
+// Listen, Hold and Log are always required, and Zone with a mind.
 type Options struct {
 	Listen      net.Listener // TCP; closed by the server
 	Mind        mind

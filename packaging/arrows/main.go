@@ -131,8 +131,8 @@ func isMember(object types.Object) bool {
 // base returns the base name of the file that contains a position.
 func base(set *token.FileSet, pos token.Pos) string { return filepath.Base(set.Position(pos).Filename) }
 
-// order sorts the files so that few arrows point upward, and sets f.up. It first sorts each file by
-// the number of files that it uses less the number of files that use it. It then moves one file at a
+// order sorts the files so that few arrows point upward, and sets f.up. It first sorts the files by
+// the number of arrows from a file less the number of arrows to the file. It then moves one file at a
 // time to a better place, until no move helps.
 func (f *figures) order() {
 	balance := func(name string) (n int) {

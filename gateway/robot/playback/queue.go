@@ -42,7 +42,7 @@ type item struct {
 // Progress is the player's progress with a speech since the previous call of Player.Progress.
 type Progress struct {
 	dialogue.Progress
-	First time.Time // when the first packet of the speech, or the first after a pause, was sent; zero if neither was
+	First time.Time // when the first packet of the speech, or the first after a pause, was sent; zero if not since that call
 }
 
 // sentenceProgress is the progress of a sentence, in packets.

@@ -26,8 +26,8 @@ const (
 	slowCallTimeout = 45 * time.Second
 )
 
-// timeout returns how long to wait for the response of a tool. Tools with one of the words in their name may
-// transfer a picture or a file.
+// timeout returns how long to wait for the response of a tool. It waits longer for a tool with a word such as
+// "photo" in its name, because the tool may transfer a picture or a file.
 func timeout(tool string) time.Duration {
 	for _, slow := range []string{"photo", "camera", "snapshot", "image", "upgrade", "download"} {
 		if strings.Contains(strings.ToLower(tool), slow) {
