@@ -10,8 +10,9 @@
 //
 // In a message, {name} is replaced by a value, and {n, one: a minute, other: # minutes} by
 // the plural form that CLDR's rules select for the number n, with the number in place of #.
-// Messages are whole sentences, never fragments to be joined. Every catalogue has the
-// same messages with the same values, which a test checks.
+// Programs do not join messages, except for times, dates and durations, which are values in
+// other messages. Every catalogue has the same messages with the same values, which a test
+// checks.
 package language
 
 import (
@@ -68,8 +69,8 @@ func Among[T ~string](list []T, tags ...string) (match T, found bool) {
 	return "", false
 }
 
-// base returns the language of a tag, without the script and the region. Among compares it,
-// because CLDR's matching also returns other languages that many people of a country
+// base returns the language of a tag, without the script and the region. Among compares the
+// languages, because CLDR's matching also returns other languages that many people of a country
 // understand, such as English for Icelandic.
 func base(tag language.Tag) string {
 	b, _ := tag.Base()

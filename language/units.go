@@ -40,7 +40,7 @@ func UnitsOf(tag string) Units {
 	return allUnits()[match]
 }
 
-// HasNumber reports whether a sentence has a digit. Speak changes no other sentences.
+// HasNumber reports whether a sentence has a digit. Speak does not change a sentence without a digit.
 func HasNumber(sentence string) bool { return strings.ContainsAny(sentence, "0123456789") }
 
 // Speak returns a sentence with words in place of the symbols of units and currencies next to numbers, because

@@ -50,8 +50,8 @@ const (
 // Tokens is the maximum that an owner can configure for a model's output and for memory.
 const Tokens = 100_000
 
-// Moment is how long a turn waits in total for servers that ask it to try again later. It is short
-// because a person is waiting, and because another brain may be configured.
+// Moment is how long a turn waits in total before it repeats requests to servers that respond that they
+// are busy. This time is short because a person is waiting, and because another brain may be configured.
 const Moment = 2 * time.Second
 
 // Restart returns the delay before a program is started again, or a server connected again, after a

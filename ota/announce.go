@@ -84,8 +84,8 @@ func (r *logLimit) allow(now time.Time) (ok bool, dropped int) {
 }
 
 // Refusal describes requests of robots from one address, such as check-ins, that failed with the same
-// error. A robot whose check-in fails is not registered, so the owner sees it only in the refusals and
-// in the log.
+// error. A robot whose check-in fails is not registered, so the owner sees the robot only in the refusals
+// and in the log.
 type Refusal struct {
 	At      time.Time `json:"at"` // time of the latest request
 	Address string    `json:"address"`

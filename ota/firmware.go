@@ -328,7 +328,7 @@ type Update struct {
 	Latest    string `json:"latest_version"` // version of the latest image; equals Installed if no image is newer
 	SHA256    string `json:"sha256,omitempty"`
 	Stage     Stage  `json:"stage,omitempty"`
-	Bytes     int64  `json:"bytes,omitempty"`       // number of bytes that the robot has downloaded
+	Bytes     int64  `json:"bytes,omitempty"`       // number of bytes of the image that were sent to the robot
 	Size      int64  `json:"size,omitempty"`        // size of the image in bytes
 	Back      bool   `json:"rolled_back,omitempty"` // whether the robot has rolled the image back at least once
 }

@@ -19,7 +19,7 @@ const (
 	Downloaded  Stage = "downloaded"  // sent completely
 	Installed   Stage = "installed"   // running on the robot
 	RolledBack  Stage = "rolled_back" // the robot has returned to its previous image
-	Failed      Stage = "failed"      // not offered again
+	Failed      Stage = "failed"      // not offered again, unless the owner chooses the image
 )
 
 // Trial is the state of an image on a robot, from the first offer or the owner's choice on.
@@ -49,7 +49,7 @@ type Unit struct {
 	Confirmed string `json:"confirmed"`
 
 	Reported bool `json:"told"` // whether the robot has ever reported its facts
-	Facts         // as reported by the latest check-in with a valid body
+	Facts         // from the latest check-in that reported facts
 
 	Wanted string           `json:"wanted,omitempty"` // SHA-256 of the image that the owner has chosen by Install; empty if none is due
 	Trials map[string]Trial `json:"trials,omitempty"` // key: SHA-256 of the image

@@ -48,8 +48,8 @@ func listed[E any](models []Model[E]) (list []wire.Model) {
 }
 
 // describe returns the response to a describe event. Home Assistant uses the first program of each kind, names the
-// entity after the program, and offers it for the languages of its models. The protocol requires name, attribution,
-// installed, version and description for each program and model.
+// entity after the program, and offers the entity for the languages of the program's models. The protocol requires name,
+// attribution, installed, version and description for each program and model.
 func describe(o Options) (wire.Event, error) {
 	program := func(description string) wire.Program {
 		return wire.Program{Name: o.Name, Attribution: maker(), Installed: true, Version: o.Version,

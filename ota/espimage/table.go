@@ -51,7 +51,7 @@ func (p Partition) IsSettings() bool {
 // Table contains the partitions of a robot's flash, in ascending order of Offset.
 type Table []Partition
 
-// BadPartitions is the value of Refusal.Word for partition tables.
+// BadPartitions is the value of Refusal.Word for an invalid partition table.
 const BadPartitions = "bad_partitions"
 
 // ParseTable parses the partition table at the beginning of b. It verifies the MD5 if the table

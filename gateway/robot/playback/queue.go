@@ -21,7 +21,7 @@ type queue struct {
 	skipped   bool               // everything before the next pause was dropped; see skipToPause
 	begun     bool               // tts start was sent, and tts stop was not
 	sentence  sentenceProgress   // sentence being played
-	later     []sentenceProgress // sentences in items
+	later     []sentenceProgress // progress of the sentences in items, in order
 	space     chan struct{}      // closed when the queue is less than half full or is cancelled; nil unless a turn waits for that
 	added     chan struct{}      // has one slot, filled when an item is added, and by skipToPause
 	report    Progress           // progress since the last call of progress

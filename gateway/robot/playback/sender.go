@@ -183,7 +183,7 @@ func (s *sender) write(m xiaozhi.ToRobot) error {
 	return nil
 }
 
-// forever is a wait that another event ends.
+// forever is the wait if only an event, and no time, requires the next call.
 const forever = time.Hour
 
 // sendDue performs the items of the speech that are due. It returns how long to wait before the next call,
@@ -195,7 +195,7 @@ func (s *sender) sendDue() (wait time.Duration, changed <-chan struct{}, err err
 		s.playing = playing{queue: q, pacer: voice.Pacer{Queue: s.depth}}
 	}
 	if len(s.orders) > 0 {
-		return 0, nil, nil // the tts stop of the speech before must be sent first
+		return 0, nil, nil // the tts stop of the previous speech must be sent first
 	}
 	if q == nil {
 		return forever, nil, nil

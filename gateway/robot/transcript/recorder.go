@@ -31,7 +31,7 @@ type Entry struct {
 
 	Packets int           // number of packets; 0 for a text
 	last    time.Duration // time of the latest packet, since the beginning of the recording
-	Sound   string        // "speech" or "quiet" for sound from the robot; empty for sound to it
+	Sound   string        // "speech" or "quiet" for sound from the robot; empty for sound to the robot
 }
 
 // String returns the line without its line break.

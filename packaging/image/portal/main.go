@@ -201,7 +201,7 @@ func (p *portal) check(ctx context.Context) {
 // raise opens the access point and serves the page. If that fails, the access point is closed again.
 func (p *portal) raise(ctx context.Context) {
 	p.name, p.announced = "Perch-"+p.radio.suffix(), false
-	found, err := p.radio.scan(ctx) // before the access point opens, since a radio cannot scan well while it is open
+	found, err := p.radio.scan(ctx) // before raise, since a radio cannot scan well with an open access point
 	p.logOnce(radioLog, err)
 	found = slices.DeleteFunc(found, func(s scanned) bool { return s.SSID == p.name })
 	if err = p.radio.raise(ctx, p.name); err == nil {
