@@ -76,7 +76,7 @@ const (
 )
 
 // priorityOfRequest returns the priority of a gesture or a look. by is the By field of the
-// event that requested it.
+// event with the request.
 func priorityOfRequest(by string) Priority {
 	if by == event.ByMood {
 		return PriorityMood

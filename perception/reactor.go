@@ -27,7 +27,7 @@ type reactor struct {
 type request struct {
 	by  string // name of the behaviour
 	act Act
-	// patient allows the act to wait longer for earlier acts before it is dropped.
+	// patient allows the act to wait longer for earlier acts before the act is dropped.
 	patient bool
 }
 

@@ -426,8 +426,8 @@ func formatRoughly(d time.Duration) string {
 }
 
 // Senses describes the robot's present perceptions for people, in a few words each: the
-// person in front of it, the latest sound and touch within a minute, and its activity. It
-// returns nil if the state is stale.
+// person in front of the robot, the latest sound and touch within a minute, and the robot's
+// activity. Senses returns nil if the state is stale.
 func (s State) Senses(now time.Time) (words []string) {
 	s = s.At(now)
 	if s.Stale {

@@ -62,7 +62,7 @@ const (
 	LongestRest = time.Minute     // maximum rest after failures of quick uses
 	// After the failure of a slow use, a rest takes restFactor to maxRestFactor times as
 	// long as the use. A person who has waited for a hanging engine should not wait for
-	// it again in the next turn.
+	// the engine again in the next turn.
 	restFactor    = 2
 	maxRestFactor = 20
 	reportEvery   = 10 * time.Minute // minimum time between two reports of the same failure

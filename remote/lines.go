@@ -16,9 +16,9 @@ var ErrTooLong = errors.New("a line is too long")
 type Lines struct {
 	R        *bufio.Reader
 	MaxBytes int // maximum length of a line
-	// Ends applies to a line longer than MaxBytes: Next reads it to its end, and returns its
-	// first Ends and its last Ends bytes. If Ends is 0, Next returns no bytes of the line, and
-	// does not read the rest of it.
+	// Ends applies to a line longer than MaxBytes: Next reads the line to its end, and returns
+	// its first Ends and its last Ends bytes. If Ends is 0, Next returns no bytes of the line, and
+	// does not read the rest of the line.
 	Ends int
 	// CR means that a CR ends a line too, alone or before an LF. A line that ends with a CR
 	// is returned without waiting for an LF.
