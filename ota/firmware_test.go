@@ -78,7 +78,7 @@ func readReply(text []byte) (flash, error) {
 
 // checkVersion checks the version and the URL of a reply. The firmware parses each part of the version with
 // std::stoi, which aborts at a part that does not begin with a digit. A reply without a URL must have the
-// version 0, which is newer than no other version.
+// version 0, so that the robot sees no newer version.
 func checkVersion(version, url *string) error {
 	if version == nil || url == nil {
 		return errors.New("firmware has a version and a URL")

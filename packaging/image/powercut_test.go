@@ -52,7 +52,7 @@ type write struct {
 
 // Flags of a write.
 const (
-	flushes   = 1 << iota // earlier writes are no longer only in the cache
+	flushes   = 1 << iota // earlier writes are moved from the cache to the card
 	forced                // the write bypasses the cache
 	discarded             // the write has no data
 )

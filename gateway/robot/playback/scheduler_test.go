@@ -26,7 +26,7 @@ func TestSchedulerLetsInWhoRunsDryFirst(t *testing.T) {
 				if err := e.acquire(t.Context(), newWaiter(), 0, now.Add(dry)); err != nil {
 					t.Error(err)
 				}
-				order = append(order, dry) // one at a time
+				order = append(order, dry) // not at the same time as others, because only one core is free
 				e.release()
 			})
 			synctest.Wait()
