@@ -47,7 +47,8 @@ type Run struct {
 	ended     bool
 }
 
-// Run starts a run, which the caller must close. It returns the same errors as Run.Next.
+// Run starts a run, which the caller must close. The error is a *Fault if the connection has ended, or
+// context.Cause(ctx) if ctx has ended.
 func (c *Conn) Run(ctx context.Context, s Start) (*Run, error) {
 	input := map[string]any{}
 	if s.From == StageSpeech {
@@ -73,9 +74,9 @@ func (c *Conn) Run(ctx context.Context, s Start) (*Run, error) {
 	return &Run{conn: c, responses: r}, nil
 }
 
-// AwaitStart waits until Home Assistant has accepted the run, but at most for the time within.
-// Home Assistant accepts a run at once, so that a short time suffices to detect a dead
-// connection. AwaitStart returns the same errors as Next.
+// AwaitStart waits for at most within until Home Assistant has accepted the run. It may be called
+// once, before Next. Home Assistant accepts a run at once, so a short time suffices to detect a
+// dead connection. AwaitStart returns the same errors as Next, except io.EOF.
 func (r *Run) AwaitStart(ctx context.Context, within time.Duration) error {
 	limited, cancel := context.WithTimeoutCause(ctx, within, r.conn.client.Silent(within))
 	defer cancel()
@@ -90,13 +91,14 @@ func (r *Run) AwaitStart(ctx context.Context, within time.Duration) error {
 	return nil
 }
 
-// Unlimited makes Next wait until ctx ends.
+// Unlimited is a value for the argument within of Next: Next then waits without a time limit.
 const Unlimited time.Duration = -1
 
-// Next waits for the next event, for at most within or, if within is Unlimited, until ctx
-// ends. It returns io.EOF after the end of the run. If the run has failed, the error is a
-// *Fault with Home Assistant's code. If the connection has failed, it is a *Fault with another
-// code. If ctx has ended, it is context.Cause(ctx).
+// Next waits for the next event, for at most within or, if within is Unlimited, without a time
+// limit. It returns io.EOF after the event EventRunEnd, and after a failure that an event has
+// reported. If Home Assistant reports a failure, the error is a *Fault with Home Assistant's code.
+// If the connection has ended, no event arrived in time, or an event is invalid, the error is a
+// *Fault with a code of package remote. If ctx has ended, the error is context.Cause(ctx).
 func (r *Run) Next(ctx context.Context, within time.Duration) (Event, error) {
 	if r.ended {
 		return Event{}, io.EOF
@@ -129,7 +131,7 @@ func (r *Run) message(ctx context.Context) (incoming, error) {
 	return r.responses.next(ctx)
 }
 
-// event decodes an event. It returns a *Fault for an event that reports an error.
+// event decodes an event. It returns a *Fault for an event that reports a failure or is invalid.
 func (r *Run) event(raw json.RawMessage) (Event, error) {
 	var e struct {
 		Type string          `json:"type"`
@@ -152,7 +154,7 @@ func (r *Run) event(raw json.RawMessage) (Event, error) {
 	return Event{e.Type, e.Data}, nil
 }
 
-// Close ends the run. It also cancels the run in Home Assistant.
+// Close ends the run, also in Home Assistant. Close does not wait for Home Assistant.
 func (r *Run) Close() { r.responses.close(true) }
 
 // Sound sends a piece of the sound (16-bit little-endian mono) of a run that starts with
@@ -166,7 +168,7 @@ func (r *Run) Sound(ctx context.Context, handler byte, pcm []byte) error {
 func (r *Run) EndSound(ctx context.Context, handler byte) error { return r.Sound(ctx, handler, nil) }
 
 // Converse sends a text to a conversation agent with the REST API, and returns the agent's
-// reply.
+// reply. It returns the same errors as Client.Call.
 func (c *Client) Converse(ctx context.Context, within time.Duration, q Question) (Reply, error) {
 	var r reply
 	if err := c.Call(ctx, within, "POST", "api/conversation/process", q, &r); err != nil {
@@ -175,7 +177,7 @@ func (c *Client) Converse(ctx context.Context, within time.Duration, q Question)
 	return r.reply(), nil
 }
 
-// Question is the input of Converse. Empty fields are omitted.
+// Question is the input of Converse. Only Text is required.
 type Question struct {
 	Text         string `json:"text"`
 	Language     string `json:"language,omitempty"` // BCP 47
@@ -195,7 +197,8 @@ type Pipeline struct {
 }
 
 // Pipeline returns the configuration of the pipeline with the given ID, or of the preferred
-// pipeline if id is empty.
+// pipeline if id is empty. If there is no such pipeline, the error is a *Fault with the code
+// "pipeline-not-found". The other errors are those of Conn.Call.
 func (c *Conn) Pipeline(ctx context.Context, within time.Duration, id string) (Pipeline, error) {
 	fields := map[string]any{}
 	if id != "" {

@@ -18,7 +18,8 @@ import (
 	"perch/must"
 )
 
-// began is a run of the script's first command.
+// began starts a run at a fake Home Assistant. script receives the command that starts the run, and
+// responds.
 func began(t *testing.T, s Start, script func(p *peer, command map[string]any)) *Run {
 	t.Helper()
 	c := serve(t, func(p *peer) { p.greet(); script(p, p.command()) })
@@ -205,7 +206,7 @@ func TestRESTThatFails(t *testing.T) {
 func TestRESTEndsWithItsContextAndItsClient(t *testing.T) {
 	asked := make(chan struct{}, 2)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // or the end of the connection is not seen
+		_, _ = io.Copy(io.Discard, r.Body) // net/http detects the end of the connection only after the body was read
 		asked <- struct{}{}
 		<-r.Context().Done()
 	}))

@@ -31,7 +31,7 @@ type Conn struct {
 	release func() bool // stops watching client.life
 	wg      sync.WaitGroup
 	out     chan outgoing
-	wake    chan struct{} // holds a value if abandoned is not empty
+	wake    chan struct{} // receives a value when abandoned may have changed
 	done    chan struct{} // closed once err is set
 
 	mu           sync.Mutex
@@ -46,7 +46,7 @@ type Conn struct {
 type outgoing struct {
 	command map[string]any
 	to      *responses // receives the responses; nil if no response is expected
-	sound   []byte
+	sound   []byte     // handler ID and sound; nil for a command
 }
 
 // responses receives the messages that Home Assistant sends in response to one command.
@@ -57,7 +57,7 @@ type responses struct {
 	// Guarded by Conn.mu:
 	id     int        // ID of the command; 0 until the command is sent
 	queue  []incoming // unread messages
-	size   int        // bytes in queue
+	size   int        // bytes in queue, or a little more
 	err    error      // reason why no more messages are accepted
 	closed bool
 }
@@ -75,8 +75,8 @@ type incoming struct {
 	} `json:"error"`
 }
 
-// Dial connects and authenticates, within Options.ConnectWithin. The error is a *Fault, or the
-// error of ctx if ctx has ended.
+// Dial connects and authenticates, both together within Options.ConnectWithin. The error is a
+// *Fault, or ctx.Err() if ctx has ended.
 func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	within, cancel := context.WithTimeout(ctx, c.o.ConnectWithin)
 	defer cancel()
@@ -156,7 +156,7 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
-// Quiet returns the time since the latest message arrived.
+// Quiet returns the time since the latest message arrived, or since Dial if none has arrived.
 func (c *Conn) Quiet() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,7 +186,7 @@ func (c *Conn) read() {
 			return
 		}
 		if !text {
-			continue // Home Assistant sends only texts
+			continue // Home Assistant sends only text messages
 		}
 		var m incoming
 		if err := json.Unmarshal(data, &m); err != nil {
@@ -197,15 +197,15 @@ func (c *Conn) read() {
 	}
 }
 
-// deliver queues a message of size bytes for its receiver. If too much is unread, the receiver
-// gets an error in place of all messages. deliver never blocks.
+// deliver queues a message of size bytes for the command that it responds to. If too much is unread,
+// deliver replaces all unread messages of the command with an error. deliver never blocks.
 func (c *Conn) deliver(m incoming, size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lastReceived = time.Now()
 	r := c.open[m.ID]
 	if r == nil || r.err != nil {
-		return // nobody waits for the message any more
+		return // the command is unknown or closed, or too much was unread before
 	}
 	if r.size += size; r.size > maxPendingBytes || len(r.queue) == maxPending {
 		r.err = c.client.fault(remote.CodeOdd, "sends more text than can be spoken; check its conversation agent")
@@ -235,7 +235,7 @@ func (c *Conn) write() {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				err = c.client.fault(remote.CodeLost, "accepted no data for %s; is it overloaded?", c.client.o.ConnectWithin)
 			} else {
-				err = c.client.lost(io.EOF) // read has not noticed the end yet
+				err = c.client.lost(io.EOF) // the connection has ended, before read has noticed the end
 			}
 			c.finish(err)
 			return
@@ -257,8 +257,8 @@ func (c *Conn) unsubscribe() error {
 	return nil
 }
 
-// transmit sends a message. It assigns the ID of a command here, because Home Assistant requires
-// that commands arrive in the order of their IDs.
+// transmit sends a message, unless it is a command whose responses were closed. transmit assigns the
+// ID of a command, because Home Assistant requires that commands arrive in the order of their IDs.
 func (c *Conn) transmit(m outgoing) error {
 	if m.sound != nil {
 		return c.ws.SendBinary(m.sound)
@@ -283,7 +283,8 @@ func (c *Conn) transmit(m outgoing) error {
 	return c.ws.SendText(text)
 }
 
-// queue passes a message to the goroutine that runs write. It waits while the send queue is full.
+// queue passes a message to the goroutine that runs write. It waits while the send queue is full. The
+// error is Conn.Err if the connection has ended, or context.Cause(ctx) if ctx has ended.
 func (c *Conn) queue(ctx context.Context, m outgoing) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
@@ -303,7 +304,8 @@ func (c *Conn) queue(ctx context.Context, m outgoing) error {
 	}
 }
 
-// sendCommand sends a command and returns its responses, which the caller must close.
+// sendCommand queues a command and returns its responses, which the caller must close. It returns the
+// same errors as queue.
 func (c *Conn) sendCommand(ctx context.Context, command string, fields map[string]any) (*responses, error) {
 	message := maps.Clone(fields)
 	if message == nil {
@@ -317,8 +319,8 @@ func (c *Conn) sendCommand(ctx context.Context, command string, fields map[strin
 	return r, nil
 }
 
-// next waits for the next message. Messages that arrived before the end of the connection are
-// returned before the error.
+// next waits for the next message. After the end of the connection it first returns the unread
+// messages, and then the reason for the end.
 func (r *responses) next(ctx context.Context) (incoming, error) {
 	for {
 		if ctx.Err() != nil {
@@ -336,7 +338,8 @@ func (r *responses) next(ctx context.Context) (incoming, error) {
 	}
 }
 
-// pop removes and returns the first unread message, if there is one.
+// pop removes and returns the first unread message. ok is false if there is none; err is then nil if
+// more messages may arrive.
 func (r *responses) pop() (m incoming, ok bool, err error) {
 	c := r.conn
 	c.mu.Lock()
@@ -355,14 +358,14 @@ func (r *responses) pop() (m incoming, ok bool, err error) {
 	return m, true, nil
 }
 
-// close discards all further messages. If the command was a subscription, close also ends it in
-// Home Assistant, which cancels a running pipeline.
+// close discards unread and further messages. If subscribed is set, the command is a subscription,
+// such as a run of a pipeline; close then also ends the subscription in Home Assistant.
 func (r *responses) close(subscribed bool) {
 	c := r.conn
 	c.mu.Lock()
 	if subscribed && !r.closed && r.id != 0 && c.err == nil {
-		// abandoned has no maximum length, so that close never blocks. It stays short, because
-		// the connection ends if the goroutine that writes is stuck.
+		// abandoned has no maximum length, so that close never blocks. abandoned stays short,
+		// because the connection ends if a write takes longer than Options.ConnectWithin.
 		c.abandoned = append(c.abandoned, r.id)
 	}
 	r.closed, r.queue = true, nil
@@ -374,9 +377,9 @@ func (r *responses) close(subscribed bool) {
 	}
 }
 
-// Call sends a command and decodes the result into result, which may be nil. The error is a
-// *Fault (with Home Assistant's code if it refused the command), or the error of ctx if ctx has
-// ended.
+// Call sends a command and decodes the result into result, which may be nil. within bounds the whole
+// call. The error is a *Fault, with Home Assistant's code if Home Assistant refused the command, or
+// context.Cause(ctx) if ctx has ended.
 func (c *Conn) Call(ctx context.Context, within time.Duration, command string, fields map[string]any, result any) error {
 	limited, cancel := context.WithTimeoutCause(ctx, within, c.client.Silent(within))
 	defer cancel()
@@ -404,7 +407,7 @@ func (c *Conn) Call(ctx context.Context, within time.Duration, command string, f
 	return nil
 }
 
-// Ping checks that Home Assistant responds.
+// Ping checks that Home Assistant responds within the given time. It returns the same errors as Call.
 func (c *Conn) Ping(ctx context.Context, within time.Duration) error {
 	return c.Call(ctx, within, "ping", nil, nil)
 }

@@ -42,10 +42,10 @@ func TestInvalidOptions(t *testing.T) {
 func TestCommands(t *testing.T) {
 	c := serve(t, func(p *peer) {
 		p.greet()
-		p.split(`{"id":99,"type":"event","event":{}}`) // nobody's
+		p.split(`{"id":99,"type":"event","event":{}}`) // no command has this ID
 		p.frame(websocket.PingMessage, "ping")
 		first := p.command()
-		p.frame(websocket.BinaryMessage, "sound") // to nobody
+		p.frame(websocket.BinaryMessage, "sound") // must be ignored
 		p.split(fmt.Sprintf(`{"id":%v,"type":"result","success":true,"result":{"name":"Home","tts_engine":null,"prefer_local_intents":false}}`,
 			first["id"]))
 		second := p.command()
@@ -129,8 +129,8 @@ func TestDialOfWhatIsNoSocket(t *testing.T) {
 	sentence(t, err, "nothing listens at")
 }
 
-// silent is an address that takes connections and says nothing, or that
-// nobody listens at.
+// silent returns an address that accepts connections but never sends anything. If gone is set,
+// nothing listens at the address.
 func silent(t *testing.T, gone bool) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must.Succeed(t, err)
@@ -143,7 +143,7 @@ func silent(t *testing.T, gone bool) string {
 }
 
 func TestDialHasADeadline(t *testing.T) {
-	// Neither answers ever: without the deadline, Dial would not return.
+	// Neither server ever responds: without the deadline, Dial would not return.
 	_, err := client(t, "http://"+silent(t, false), Options{ConnectWithin: 50 * time.Millisecond}).Dial(t.Context())
 	sentence(t, err, "cannot be connected to within 50ms")
 	c := serve(t, func(p *peer) { p.text(`{"type":"auth_required"}`); p.hangUp() })
@@ -166,7 +166,8 @@ func TestDialEndsWithItsContextAndItsClient(t *testing.T) {
 	sentence(t, err, "is closed")
 }
 
-// TestACallEndsAtOnce whatever it waits for, and leaves the connection whole.
+// TestACallEndsAtOnce checks that a cancelled call, a call without a response in time, and a call
+// whose connection is closed return at once. The first two do not break the connection.
 func TestACallEndsAtOnce(t *testing.T) {
 	asked := make(chan struct{}, 8)
 	c := serve(t, func(p *peer) {
@@ -231,7 +232,7 @@ func TestAConnectionThatBreaks(t *testing.T) {
 	}
 }
 
-// TestAFloodIsBounded: events that nobody takes end the run and nothing else.
+// TestAFloodIsBounded checks that too many unread events make their run fail, but not the connection.
 func TestAFloodIsBounded(t *testing.T) {
 	flooded := make(chan struct{})
 	c := serve(t, func(p *peer) {
@@ -255,7 +256,8 @@ func TestAFloodIsBounded(t *testing.T) {
 	sentence(t, err, "more text than can be spoken")
 }
 
-// TestMessagesArePaced: messages that answer nothing are read at a pace.
+// TestMessagesArePaced checks that messages that respond to no command also count for the limit
+// maxPerSecond.
 func TestMessagesArePaced(t *testing.T) {
 	c := serve(t, func(p *peer) {
 		p.greet()
@@ -273,13 +275,13 @@ func TestMessagesArePaced(t *testing.T) {
 	}
 }
 
-// TestPeerThatReadsNothing costs no more than its deadline, and a cancelled
-// caller nothing.
+// TestPeerThatReadsNothing checks that Sound and Close return in time if the other side reads
+// nothing.
 func TestPeerThatReadsNothing(t *testing.T) {
 	stop := make(chan struct{})
 	c := serve(t, func(p *peer) { p.greet(); <-stop })
 	defer close(stop)
-	c.o.ConnectWithin = time.Hour // and so what is sent may take as long
+	c.o.ConnectWithin = time.Hour // this is also the time limit of a write
 	conn := dial(t, c)
 	run, err := conn.Run(t.Context(), Start{From: StageSpeech, To: StageSpeech, Rate: 16000})
 	must.Succeed(t, err)
@@ -292,7 +294,7 @@ func TestPeerThatReadsNothing(t *testing.T) {
 		t.Error(err)
 	}
 	run.Close()
-	conn.Close() // waits for nothing that is being sent
+	conn.Close() // must not wait for the write that is blocked
 }
 
 func TestConcurrentCalls(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 // Event is an event of a run.
 type Event struct {
-	Type string
+	Type string // such as EventRunStart
 	Data json.RawMessage
 }
 
@@ -64,10 +64,11 @@ func (e Event) Transcript() (string, error) {
 	return data.Output.Text, nil
 }
 
-// Delta is a piece of a conversation's log, from an intent-progress event.
+// Delta is a piece of a conversation, from an intent-progress event. Home Assistant calls it
+// chat_log_delta.
 type Delta struct {
-	Role    string // "assistant" or "tool_result" at the beginning of a message; empty otherwise
-	Content string
+	Role    string     // "assistant" or "tool_result" at the beginning of a message; empty otherwise
+	Content string     // text to be spoken, if the role of the message is "assistant"
 	Thought string     // the model's thinking, which is not spoken
 	Calls   []ToolCall // the model's calls of tools
 	CallID  string     // ID of the call that a tool result belongs to
@@ -103,6 +104,7 @@ func (e Event) Delta() (d Delta, ok bool, err error) {
 	}
 	in := data.Delta
 	var older struct{ Error any }
+	// Older versions of Home Assistant send the error in tool_result, newer versions in result.
 	_ = json.Unmarshal(in.Result, &older) // a result in another format is not a failure of the tool
 	failed := older.Error != nil && older.Error != false || in.Newer.Error != nil && in.Newer.Error != false
 	thought, _ := in.Thought.(string)
@@ -133,7 +135,7 @@ type reply struct {
 	Conversation string `json:"conversation_id"`
 }
 
-// reply converts the reply.
+// reply converts r to a Reply.
 func (r reply) reply() Reply {
 	return Reply{r.Response.Speech.Plain.Speech, r.Response.Kind, r.Response.Data.Code, r.Conversation}
 }

@@ -22,8 +22,8 @@ const CodeToken = "auth_invalid"
 // code that Home Assistant sent, such as "pipeline-not-found".
 type Fault = remote.Fault
 
-// fault returns a fault with a code. The fault's sentence is "Home Assistant", followed by the
-// formatted text.
+// fault returns a fault with a code. The fault's sentence is "Home Assistant at" and its address,
+// followed by the formatted text.
 func (c *Client) fault(code, format string, args ...any) *Fault {
 	f := c.Server.Fault(fmt.Sprintf(format, args...))
 	f.Code = code
@@ -40,8 +40,9 @@ func (c *Client) closed() error {
 	return &Fault{Code: remote.CodeClosed, Sentence: "the connection to Home Assistant is closed"}
 }
 
-// explain returns, for an error code of Home Assistant, the cause and advice, with a semicolon
-// between them. The text continues a sentence that begins with "Home Assistant".
+// explain returns the cause and advice for an error code of Home Assistant, with a semicolon
+// between them. The text continues a sentence that begins with the name of the server. For an
+// unknown code the advice is to read Home Assistant's log.
 func explain(code string) string {
 	const noSTT = "has no speech to text in this Assist pipeline that works; choose one under Settings, Voice assistants"
 	return cmp.Or(map[string]string{

@@ -9,7 +9,7 @@ import (
 	"perch/must"
 )
 
-// FuzzEvent: whatever an event holds, it is read or refused.
+// FuzzEvent checks that invalid events cause no panic, and that errors do not contain the token.
 func FuzzEvent(f *testing.F) {
 	for _, s := range []string{
 		`{"type":"run-start","data":{"runner_data":{"stt_binary_handler_id":7}}}`,
@@ -26,7 +26,7 @@ func FuzzEvent(f *testing.F) {
 	must.Succeed(f, err)
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if !json.Valid(raw) {
-			return // what is no JSON ends the connection before
+			return // a message that is not JSON ends the connection before event is called
 		}
 		run := &Run{conn: &Conn{client: c}}
 		e, err := run.event(raw)
@@ -46,8 +46,8 @@ func FuzzEvent(f *testing.F) {
 	})
 }
 
-// FuzzQuote: whatever stands around a token, and wherever a limit cuts it, it
-// is not shown.
+// FuzzQuote checks that Quote hides the token inside any text, also if the end of the token is cut
+// off.
 func FuzzQuote(f *testing.F) {
 	f.Add("bad token ", " here", 100)
 	f.Add(strings.Repeat(" ", 5000), "", 7)

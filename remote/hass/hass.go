@@ -1,10 +1,10 @@
 // Package hass is a client of Home Assistant's two APIs: the WebSocket API, including its Assist
-// pipelines, and the REST API. Perch's recognizer, synthesizer and agent that use Home Assistant
-// are built on this package.
+// pipelines, and the REST API. It is used by the recognizer, the synthesizer and the agent that call
+// Home Assistant's engines, and by Perch as an app of Home Assistant, which lists the users.
 //
-// A Conn has two goroutines: one reads and one writes. Neither of the two ever waits for a caller:
-// responses go to bounded queues, and a caller that stops waiting does not affect the
-// connection.
+// A Conn has two goroutines: one reads and one writes. The reading goroutine never waits for a
+// caller: it puts responses into bounded queues. A caller that stops waiting for a response does not
+// affect the connection.
 package hass
 
 import (
@@ -29,7 +29,7 @@ type Options struct {
 	ConnectWithin time.Duration
 }
 
-// Client is a client of one Home Assistant. It is safe for concurrent use.
+// Client is a client of one Home Assistant server. It is safe for concurrent use.
 type Client struct {
 	remote.Server
 	o    Options
@@ -62,7 +62,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Check validates the options.
+// Check returns an error if the options are invalid. The error does not contain the token.
 func (o Options) Check() error {
 	base, err := url.Parse(o.URL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" ||

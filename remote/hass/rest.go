@@ -12,8 +12,8 @@ import (
 
 // Call sends a request to the REST API and decodes the JSON response into result, which may be
 // nil. The path is relative to the URL, such as "api/conversation/process". body is sent as JSON
-// unless it is nil. within bounds the whole call. The error is a *Fault, or the error of ctx if
-// ctx has ended.
+// unless it is nil. within bounds the whole call. The error is a *Fault, or ctx.Err() if ctx has
+// ended.
 func (c *Client) Call(ctx context.Context, within time.Duration, method, path string, body, result any) error {
 	data, err := c.web.Fetch(ctx, remote.Request{Method: method, Path: path, JSON: body, Within: within}, limit.File)
 	var fault *Fault

@@ -9,7 +9,7 @@ import (
 // User is an account of Home Assistant.
 type User struct {
 	ID     string   `json:"id"`
-	Owner  bool     `json:"is_owner"` // the user has set up Home Assistant
+	Owner  bool     `json:"is_owner"` // whether this is the user who set up Home Assistant
 	Active bool     `json:"is_active"`
 	Groups []string `json:"group_ids"`
 }
@@ -20,7 +20,7 @@ func (u User) Administrator() bool {
 	return u.Active && (u.Owner || slices.Contains(u.Groups, "system-admin"))
 }
 
-// usersTimeout bounds the time that Home Assistant takes to list its users.
+// usersTimeout is the maximum time in which Home Assistant must list its users.
 const usersTimeout = 5 * time.Second
 
 // Users returns the accounts of Home Assistant. The token must belong to an administrator, like

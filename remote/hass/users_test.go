@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestUsers reads the answer of Home Assistant's config/auth/list. An inactive owner cannot
-// log in, and is no administrator here.
+// TestUsers decodes Home Assistant's response to config/auth/list. An inactive owner cannot log in,
+// and so is not an administrator.
 func TestUsers(t *testing.T) {
 	c := serve(t, func(p *peer) {
 		p.greet()

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const canary = "eyCanary-token_0123456789abcdef.x"
 
-// peer is Home Assistant's end of a WebSocket. What no library would send is written to conn.
+// peer is Home Assistant's end of a WebSocket. Tests write invalid frames to conn directly.
 type peer struct {
 	t    testing.TB
 	ws   *websocket.Conn
@@ -60,7 +60,7 @@ func client(t testing.TB, url string, o Options) *Client {
 	return c
 }
 
-// dial connects, until the test ends.
+// dial returns a connection that is closed at the end of the test.
 func dial(t testing.TB, c *Client) *Conn {
 	t.Helper()
 	conn, err := c.Dial(t.Context())
@@ -69,14 +69,15 @@ func dial(t testing.TB, c *Client) *Conn {
 	return conn
 }
 
-// frame writes a message of a kind; the other side may have left.
+// frame writes a message. kind is a message type of the library. An error is ignored, because the
+// client may have disconnected.
 func (p *peer) frame(kind int, payload string) { _ = p.ws.WriteMessage(kind, []byte(payload)) }
 
 func (p *peer) text(format string, args ...any) {
 	p.frame(websocket.TextMessage, fmt.Sprintf(format, args...))
 }
 
-// split sends a message in fragments of three bytes, each byte a write.
+// split sends a message in fragments of three bytes, and writes each byte separately.
 func (p *peer) split(message string) {
 	var wire []byte
 	for i := 0; i < len(message); i += 3 {
@@ -94,7 +95,7 @@ func (p *peer) split(message string) {
 	}
 }
 
-// read returns the client's next message; its kind is CloseMessage at the end.
+// read returns the client's next message. kind is CloseMessage after the end of the connection.
 func (p *peer) read() (kind int, payload []byte) {
 	kind, payload, err := p.ws.ReadMessage()
 	if err != nil {
@@ -103,7 +104,8 @@ func (p *peer) read() (kind int, payload []byte) {
 	return kind, payload
 }
 
-// command reads a command, and passes over sound; nil at the end.
+// command returns the client's next command, and skips sound. It returns nil after the end of the
+// connection.
 func (p *peer) command() (m map[string]any) {
 	kind, payload := p.read()
 	for kind == websocket.BinaryMessage {
@@ -117,7 +119,7 @@ func (p *peer) command() (m map[string]any) {
 	return m
 }
 
-// greet lets the client in.
+// greet authenticates the client.
 func (p *peer) greet() {
 	p.text(`{"type":"auth_required","ha_version":"2026.11.0"}`)
 	if m := p.command(); m["type"] != "auth" || m["access_token"] != canary {
@@ -126,13 +128,13 @@ func (p *peer) greet() {
 	p.text(`{"type":"auth_ok","ha_version":"2026.11.0"}`)
 }
 
-// hangUp waits until the client leaves.
+// hangUp reads until the client disconnects.
 func (p *peer) hangUp() {
 	for kind := 0; kind != websocket.CloseMessage; kind, _ = p.read() {
 	}
 }
 
-// sentence asks for one that holds some words, and no token.
+// sentence checks that the error's text contains the words and not the token.
 func sentence(t testing.TB, err error, words ...string) {
 	t.Helper()
 	if err == nil {
