@@ -1,4 +1,4 @@
-// Package secret reads keys, tokens and passwords from the files that a configuration names.
+// Package secret reads keys, tokens and passwords from the files that the configuration names.
 package secret
 
 import (
@@ -13,9 +13,9 @@ import (
 // (LoadCredential=secrets:/etc/perch/secrets in the unit; see systemd.exec(5)).
 const Directory = "/etc/perch/secrets"
 
-// Read returns value or, if file is not empty, the content of the file without surrounding white space.
-// It is an error if both are set, or if the file is empty. key is the configuration key that errors
-// name.
+// Read returns value, or, if file is not empty, the content of that file without surrounding white space.
+// It returns an error if both arguments are set, or if the file is unreadable or has only white space.
+// key is the configuration key of value, for the text of errors; the key of file is key + "_file".
 func Read(key, value, file string) (string, error) {
 	if file == "" {
 		return value, nil
@@ -33,11 +33,13 @@ func Read(key, value, file string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// Path returns the path that this process can read a secret's file from. For a file in Directory it is
-// the path of the credential, if systemd has passed credentials.
+// Path returns the path from which this process can read a secret's file. For a file in Directory it
+// returns the path of the systemd credential, if systemd has passed credentials, and otherwise file.
 func Path(file string) string { return credential(file, os.Getenv("CREDENTIALS_DIRECTORY")) }
 
-// credential implements Path for a directory of credentials, which may be empty.
+// credential implements Path. credentials is the directory of systemd's credentials, or "" if there is
+// none. For a directory that LoadCredential names "secrets", systemd names the credential of the file
+// a/b "secrets_a_b".
 func credential(file, credentials string) string {
 	name, ok := strings.CutPrefix(filepath.Clean(file), Directory+"/")
 	if credentials == "" || !ok {

@@ -8,8 +8,8 @@ import (
 	"perch/must"
 )
 
-// FuzzAnswer: whatever the Supervisor answers with, a broker is one that can be dialled, or
-// there is an error without the token.
+// FuzzAnswer checks that every response of the Supervisor results in a broker with a valid URL, or in
+// an error that does not contain the token.
 func FuzzAnswer(f *testing.F) {
 	const token = "canary-of-the-supervisor"
 	for _, s := range []string{

@@ -1,7 +1,7 @@
 // Package supervisor is a client of Home Assistant's Supervisor, the program that installs and runs
-// Home Assistant's apps (add-ons). Perch can be such an app. The package finds Home Assistant's MQTT
-// broker, announces Perch to Home Assistant, and returns the URL at which the Supervisor forwards
-// requests to Home Assistant's API.
+// Home Assistant's apps (add-ons). Perch can be such an app. With this package it finds Home
+// Assistant's MQTT broker, announces its services to Home Assistant, and gets the URL and the token
+// for Home Assistant's API.
 package supervisor
 
 import (
@@ -42,9 +42,9 @@ type Options struct {
 	Within time.Duration // maximum duration of a request; 0 is 10 s
 }
 
-// FromEnvironment returns the options from the environment of a program. ok is false if the
-// program was not started by the Supervisor, which gives each app a token. SUPERVISOR_API sets
-// another URL for tests.
+// FromEnvironment returns the options from a program's environment, which has the format of
+// os.Environ. The Supervisor gives each app a token in the variable SUPERVISOR_TOKEN; ok is false if
+// the token is missing. In tests SUPERVISOR_API sets a URL other than Home.
 func FromEnvironment(environ []string) (o Options, ok bool) {
 	for _, variable := range environ {
 		switch name, value, _ := strings.Cut(variable, "="); name {
@@ -58,8 +58,8 @@ func FromEnvironment(environ []string) (o Options, ok bool) {
 	return o, o.Token != ""
 }
 
-// Core returns the URL at which the Supervisor forwards requests to Home Assistant's API. Such
-// requests also need Options.Token.
+// Core returns the URL at which the Supervisor forwards requests to Home Assistant's API. Options.Token
+// authenticates these requests, too.
 func (o Options) Core() string { return o.URL + "/core" }
 
 // Client is a client of one Supervisor. It is safe for concurrent use.
@@ -85,11 +85,11 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Close cancels running calls.
+// Close cancels running calls and closes idle connections.
 func (c *Client) Close() { c.web.Close() }
 
-// call sends a request with a JSON body, and decodes the data of the response into data, which
-// may be nil.
+// call sends a request with a JSON body, unless body is nil, and decodes the data of the response
+// into data, which may be nil. The error is a *remote.Fault, or ctx.Err() if ctx has ended.
 func (c *Client) call(ctx context.Context, method, path string, body, data any) error {
 	text, err := c.web.Fetch(ctx, remote.Request{Method: method, Path: path, JSON: body, Within: c.o.Within, Repeatable: true}, limit.Body)
 	if err != nil {
@@ -165,7 +165,7 @@ type service struct {
 // host matches a host name or an IPv4 address.
 var host = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`) })
 
-// broker returns the broker, or false if its host or port is invalid.
+// broker returns the broker's URL and account. ok is false if the host or the port is invalid.
 func (s service) broker() (Broker, bool) {
 	if s.Port == 0 || !host().MatchString(s.Host) && net.ParseIP(s.Host) == nil {
 		return Broker{}, false
@@ -178,7 +178,8 @@ func (s service) broker() (Broker, bool) {
 	return Broker{URL: scheme + "://" + address, User: s.Username, Password: s.Password}, true
 }
 
-// port is a TCP port: a JSON string according to the documentation, but a number in reality.
+// port is a TCP port. The Supervisor's documentation shows it as a JSON string, but the Supervisor
+// sends a number. port accepts both.
 type port uint16
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -192,7 +193,7 @@ func (p *port) UnmarshalJSON(text []byte) error {
 var uuid = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-fA-F-]{1,64}$`) })
 
 // Announce announces a service of this app to Home Assistant, and returns the ID of the
-// announcement. It replaces an earlier announcement of the same service.
+// announcement. The new announcement replaces an earlier one of the same service.
 func (c *Client) Announce(ctx context.Context, service string, config map[string]any) (id string, err error) {
 	var data struct{ UUID string }
 	err = c.call(ctx, http.MethodPost, "discovery", map[string]any{"service": service, "config": config}, &data)
@@ -222,9 +223,9 @@ func (c *Client) Withdraw(ctx context.Context, id string) error {
 	return err
 }
 
-// HomeToken returns the token for the Home Assistant at url. It is the configured value or the
-// content of the configured file. If neither is configured and url is Options.Core, it is the
-// token from the Supervisor.
+// HomeToken returns the access token for the Home Assistant server at url: value, or the content of
+// file. If both arguments are empty and url is the Supervisor's forwarding URL (Options.Core), it
+// returns the app's token from the environment.
 func HomeToken(url, value, file string) (string, error) {
 	if o, ok := FromEnvironment(os.Environ()); ok && value == "" && file == "" && url == o.Core() {
 		return o.Token, nil

@@ -90,7 +90,7 @@ func TestAnnouncements(t *testing.T) {
 	if err != nil || again != id || len(s.Announced()) != 1 {
 		t.Errorf("a changed one is %q, was %q: %v", again, id, err)
 	}
-	for range 2 { // the second time it is not there
+	for range 2 { // the second time there is no announcement to withdraw
 		must.Succeed(t, c.Withdraw(t.Context(), id))
 	}
 	if err := c.Withdraw(t.Context(), "../services/mqtt"); err != nil || len(s.Deleted()) != 1 {
@@ -102,8 +102,8 @@ func TestAnnouncements(t *testing.T) {
 	}
 }
 
-// TestABadSupervisor: every answer but a right one is a fault of one sentence, without the
-// token, in its time, and none is taken for "there is no broker".
+// TestABadSupervisor checks that every invalid response causes, within the time limit, a one-sentence
+// error that does not contain the token and is not ErrNoBroker.
 func TestABadSupervisor(t *testing.T) {
 	says := func(status int, text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {

@@ -19,7 +19,7 @@ const (
 type Account struct {
 	ID       string
 	Name     string
-	Owner    bool // the user has set up Home Assistant
+	Owner    bool // whether this is the user who set up Home Assistant
 	Inactive bool
 	Groups   []string
 }
@@ -59,7 +59,8 @@ func (s *Supervisor) AuthList(id int) []byte {
 	return text
 }
 
-// Home returns the handler of a Home Assistant that supports only config/auth/list.
+// Home returns the handler of a fake Home Assistant. It serves only the WebSocket API with the single
+// command config/auth/list.
 func (s *Supervisor) Home() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/api/websocket" {

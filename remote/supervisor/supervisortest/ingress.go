@@ -18,8 +18,8 @@ import (
 // IngressPath is the path at which Home Assistant shows the app's page.
 const IngressPath = "/api/hassio_ingress/Zk3JtQ-0vbXhTiWjZ2PW0A"
 
-// maxMessage is the maximum size of a message on a proxied WebSocket, in bytes. A larger body of a request is
-// cut off at this size.
+// maxMessage is the maximum size of a message on a proxied WebSocket, and of the body of a request, in
+// bytes. The rest of a larger body is not forwarded.
 const maxMessage = 16 << 20
 
 // User is a user who visits the app's page.
@@ -30,7 +30,7 @@ type User struct{ ID, Name, DisplayName string }
 type Ingress struct {
 	App    string // address of the app, such as "172.30.32.1:8005"
 	User   User
-	Cookie string // required value of the cookie ingress_session; empty if the cookie is not required
+	Cookie string // required value of the cookie ingress_session; empty if no cookie is required
 }
 
 // ServeHTTP implements http.Handler.
@@ -89,7 +89,8 @@ func (i Ingress) header(r *http.Request) http.Header {
 	return h
 }
 
-// tunnel proxies the messages of a WebSocket in both directions until one side closes it.
+// tunnel proxies the messages of a WebSocket to the app at target, in both directions, until one of
+// the two connections ends.
 func (i Ingress) tunnel(w http.ResponseWriter, r *http.Request, target string) {
 	header := i.header(r)
 	header.Del("Connection")

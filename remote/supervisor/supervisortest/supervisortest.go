@@ -1,5 +1,6 @@
-// Package supervisortest is a fake of Home Assistant's Supervisor for the tests of an app. It
-// enforces the same rules as the real Supervisor.
+// Package supervisortest provides fakes for the tests of an app of Home Assistant: a Supervisor, which
+// checks tokens, permissions and announcements like the real one; Home Assistant's accounts; and
+// Ingress, the proxy through which users reach the app's page.
 package supervisortest
 
 import (
@@ -30,8 +31,8 @@ type Supervisor struct {
 	*httptest.Server
 	t testing.TB
 
-	Discovery []string // services that the app may announce; set in its config.yaml
-	Services  []string // services that the app may use; set in its config.yaml
+	Discovery []string // services that the app may announce; a real app lists them in its config.yaml
+	Services  []string // services that the app may use; a real app lists them in its config.yaml
 
 	// Core handles the requests to Home Assistant's API below /core. If it is nil, Home
 	// Assistant is not running.
@@ -144,7 +145,7 @@ func (s *Supervisor) service(w http.ResponseWriter, r *http.Request) {
 func (s *Supervisor) announce(w http.ResponseWriter, r *http.Request) {
 	var a Announcement
 	d := json.NewDecoder(io.LimitReader(r.Body, 1<<20))
-	d.DisallowUnknownFields() // as in the Supervisor's own validation
+	d.DisallowUnknownFields() // the real Supervisor does not allow them, either
 	if err := d.Decode(&a); err != nil || a.Service == "" || a.Config == nil {
 		writeError(w, http.StatusBadRequest, "extra or missing keys")
 		return
@@ -183,7 +184,7 @@ func (s *Supervisor) withdraw(w http.ResponseWriter, r *http.Request) {
 	writeData(w, map[string]any{})
 }
 
-// core passes requests to Home Assistant's API on to s.Core, if the Supervisor allows their path
+// core forwards requests for Home Assistant's API to s.Core, if the real Supervisor allows their path
 // and method.
 func (s *Supervisor) core(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(r.URL.Path, "/core")
