@@ -73,7 +73,8 @@ func TestDialNobody(t *testing.T) {
 	}
 }
 
-// TestDialReadsNoEndlessAnswer: one whose headers go on is left long before the time is over.
+// TestDialReadsNoEndlessAnswer checks that Dial fails at once if the response's headers are too long, and does not wait
+// for its deadline.
 func TestDialReadsNoEndlessAnswer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must.Succeed(t, err)
@@ -103,7 +104,8 @@ func TestDialReadsNoEndlessAnswer(t *testing.T) {
 	<-served
 }
 
-// TestDialEndsWithItsContext, at a server that takes the connection and says nothing.
+// TestDialEndsWithItsContext checks that Dial returns when its context is cancelled, if a server accepts the connection
+// but never responds.
 func TestDialEndsWithItsContext(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must.Succeed(t, err)
@@ -115,7 +117,7 @@ func TestDialEndsWithItsContext(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		} else if _, err = c.Read(make([]byte, 1)); err != nil {
-			t.Error(err) // the request is on its way: the handshake has begun
+			t.Error(err)
 		}
 		silent <- c
 		cancel()

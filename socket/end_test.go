@@ -17,8 +17,8 @@ import (
 	"perch/socket"
 )
 
-// TestTheOtherSideIsGone: a robot ends every talk by closing TCP, and whether
-// that is a FIN or a reset depends on what it had not yet read.
+// TestTheOtherSideIsGone checks that Receive returns io.EOF however the other side ends the connection. A robot ends
+// each conversation by closing the TCP connection. That causes a FIN, or a reset if the robot had unread data.
 func TestTheOtherSideIsGone(t *testing.T) {
 	for name, leave := range map[string]func(*testing.T, *websocket.Conn, *net.TCPConn){
 		"without a close frame": func(t *testing.T, _ *websocket.Conn, tcp *net.TCPConn) { must.Succeed(t, tcp.Close()) },
@@ -80,7 +80,7 @@ func TestCloseSendsTheReason(t *testing.T) {
 		{socket.Normal, "", ""},
 		{socket.GoingAway, "the appliance stops", "the appliance stops"},
 		{socket.Violation, long, long[:120]},
-		{socket.ServerError, "x" + long, "x" + long[:118]}, // never half a letter: RFC 6455 section 5.5.1
+		{socket.ServerError, "x" + long, "x" + long[:118]}, // the reason must be valid UTF-8: RFC 6455 section 5.5.1
 		{websocket.CloseUnsupportedData, "a\xffb", "ab"},
 	} {
 		appliance, peer, tcp := raw(t, socket.Options{MaxMessage: 100})
@@ -90,7 +90,7 @@ func TestCloseSendsTheReason(t *testing.T) {
 		if !errors.As(err, &closed) || closed.Code != c.code || closed.Text != c.want || !utf8.ValidString(c.want) {
 			t.Errorf("close %d %.20q arrives as %v", c.code, c.reason, err)
 		}
-		// A robot never closes TCP itself; it waits for us to.
+		// After a close frame a robot waits for the server to close the TCP connection.
 		must.Succeed(t, tcp.SetReadDeadline(time.Now().Add(time.Minute)))
 		if _, err := tcp.Read(make([]byte, 1)); err != io.EOF {
 			t.Errorf("TCP is open after the close frame: %v", err)
@@ -106,7 +106,7 @@ func TestCloseWakesReceive(t *testing.T) {
 		appliance, robot := pair(t, socket.Options{MaxMessage: 100})
 		received := make(chan error)
 		go func() {
-			_, _, _ = appliance.Receive() // so that the next one is under way
+			_, _, _ = appliance.Receive() // returns the message; the next Receive waits until the connection is closed
 			_, _, err := appliance.Receive()
 			received <- err
 		}()
@@ -130,13 +130,12 @@ func TestCloseWakesReceive(t *testing.T) {
 	}
 }
 
-// TestSendTimesOut: a robot that has stopped reading costs no
-// more than the time that is set.
+// TestSendTimesOut checks that a send to a robot that has stopped reading fails after SendWithin.
 func TestSendTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const within = 10 * time.Second
 		appliance, _, tcp := piped(t, socket.Options{MaxMessage: 100, SendWithin: within})
-		go func() { _, _ = io.ReadFull(tcp, make([]byte, 1000)) }() // and no more
+		go func() { _, _ = io.ReadFull(tcp, make([]byte, 1000)) }() // the robot reads only 1000 bytes
 		began := time.Now()
 		err := appliance.SendBinary(make([]byte, 1<<20))
 		var late net.Error

@@ -5,7 +5,7 @@ import (
 	"net"
 )
 
-// DialOver is Dial on a connection that is there.
+// DialOver is Dial over the given connection.
 func DialOver(ctx context.Context, c net.Conn, url string, o Options) (*Conn, error) {
 	return dial(ctx, url, o, func(context.Context, string, string) (net.Conn, error) { return c, nil })
 }

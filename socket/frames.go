@@ -9,11 +9,11 @@ import (
 	"perch/limit"
 )
 
-// Idle frames are frames that complete no message: pings, pongs and small fragments. They cost as much as other frames,
-// but Options.PerSecond does not limit them, because it counts whole messages. So their rate is limited separately.
+// Idle frames are control frames, such as pings and pongs, and small frames that do not end a message. They cost as much
+// time as other frames, but Options.PerSecond counts only whole messages. So the rate of idle frames is limited separately.
 const (
 	idleFrames  = 50  // maximum number of idle frames per second
-	minFragment = 128 // a fragment with fewer bytes of payload is idle
+	minFragment = 128 // a frame that does not end a message is idle if its payload has fewer bytes
 )
 
 // pacedConn is a connection that limits the rate at which idle frames are read.
@@ -24,7 +24,7 @@ type pacedConn struct {
 	over   <-chan struct{} // closed when the connection is closed
 }
 
-// Read implements net.Conn. It blocks while too many idle frames have been read.
+// Read implements net.Conn. Before it reads, it waits until the rate of idle frames is within the limit.
 func (c *pacedConn) Read(p []byte) (int, error) {
 	c.pace.Wait(c.over)
 	n, err := c.Conn.Read(p)
@@ -39,10 +39,11 @@ func (c *pacedConn) Read(p []byte) (int, error) {
 // limited to limit.List bytes.
 type opening struct {
 	pacedConn
-	left int  // number of bytes that the response may still have
-	open bool // the handshake is over
+	left int  // number of bytes that may still be read during the handshake
+	open bool // whether the handshake is over; set by Dial
 }
 
+// newOpening returns an opening for c. over is closed when the connection is closed.
 func newOpening(c net.Conn, over <-chan struct{}) *opening {
 	paced := pacedConn{Conn: buffered{c, bufio.NewReaderSize(c, defaultBuffer)}, pace: limit.PerSecond(idleFrames), over: over}
 	return &opening{pacedConn: paced, left: limit.List}
@@ -73,7 +74,7 @@ func (c buffered) Read(p []byte) (int, error) { return c.from.Read(p) }
 // pacing is a ResponseWriter whose hijacked connection is a pacedConn.
 type pacing struct {
 	http.ResponseWriter
-	over <-chan struct{} // see pacedConn
+	over <-chan struct{} // closed when the connection is closed
 }
 
 // Hijack implements http.Hijacker.
@@ -85,8 +86,8 @@ func (w pacing) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return &pacedConn{Conn: c, pace: limit.PerSecond(idleFrames), over: w.over}, buffered, nil
 }
 
-// frames parses the frames (RFC 6455 section 5.2) in the bytes that are read from a connection. It leaves the validation
-// to the library.
+// frames finds the headers of frames (RFC 6455 section 5.2) in the bytes that are read from a connection. It does not
+// validate the frames; the WebSocket library does.
 type frames struct {
 	header [14]byte // header of the current frame
 	have   int      // number of bytes of header that have been read

@@ -23,7 +23,7 @@ import (
 	"perch/socket"
 )
 
-// hijacked is an answer to a request on a connection in memory.
+// hijacked is a ResponseWriter whose Hijack returns conn, a connection in memory.
 type hijacked struct {
 	*httptest.ResponseRecorder
 	conn net.Conn
@@ -33,7 +33,7 @@ func (h hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return h.conn, bufio.NewReadWriter(bufio.NewReader(h.conn), bufio.NewWriter(h.conn)), nil
 }
 
-// piped is raw in a bubble of virtual time, where there is no network.
+// piped is like raw, but connects the two ends by a pipe in memory, so that it works in a synctest bubble.
 func piped(t *testing.T, o socket.Options) (appliance *socket.Conn, peer *websocket.Conn, tcp net.Conn) {
 	t.Helper()
 	theirs, ours := net.Pipe()
@@ -55,26 +55,26 @@ func piped(t *testing.T, o socket.Options) (appliance *socket.Conn, peer *websoc
 	dialer := websocket.Dialer{NetDialContext: func(context.Context, string, string) (net.Conn, error) { return theirs, nil }}
 	peer, answer, err := dialer.DialContext(t.Context(), "ws://perch.local/", nil)
 	must.Succeed(t, err)
-	_ = answer.Body.Close() // an upgrade has none
+	_ = answer.Body.Close() // the body is empty
 	appliance = <-accepted
 	t.Cleanup(appliance.Drop)
 	t.Cleanup(func() { _ = theirs.Close() })
 	return appliance, peer, theirs
 }
 
-// trusted is a TLS configuration of a server at example.com that this process trusts.
+// trusted returns a server's TLS configuration with a certificate for example.com that this process trusts.
 func trusted(t *testing.T) *tls.Config {
 	t.Helper()
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
 	file := filepath.Join(t.TempDir(), "roots.pem")
 	must.Succeed(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
-	t.Setenv("SSL_CERT_FILE", file) // which is read once in a process
+	t.Setenv("SSL_CERT_FILE", file) // crypto/x509 reads it only once in a process
 	return &tls.Config{Certificates: server.TLS.Certificates}
 }
 
-// dialed returns a socket that Dial has opened in a bubble of virtual time, and the
-// server's end of its connection. It is one of TLS unless secure is nil.
+// dialed returns a Conn that Dial has opened over a pipe in memory, and the server's end of the pipe. The connection uses
+// TLS unless secure is nil.
 func dialed(t *testing.T, o socket.Options, secure *tls.Config) (ours *socket.Conn, server net.Conn) {
 	t.Helper()
 	near, far := net.Pipe()
@@ -101,13 +101,12 @@ func dialed(t *testing.T, o socket.Options, secure *tls.Config) (ours *socket.Co
 	return ours, far
 }
 
-// TestControlFrames: who sends nothing but what costs time is read at a pace,
-// whatever it is and at either end; a message behind it still arrives, and a close
-// from here waits for none of it.
+// TestControlFrames checks that the rate of idle frames is limited, for every kind of idle frame and for connections of
+// Accept and of Dial, and that a message after them still arrives.
 func TestControlFrames(t *testing.T) {
 	secure := trusted(t)
 	const (
-		most = 50 // in a second
+		most = 50 // idle frames per second
 		mask = "\x00\x00\x00\x00"
 	)
 	for end, open := range map[string]func(*testing.T, socket.Options) (*socket.Conn, net.Conn){
@@ -118,7 +117,7 @@ func TestControlFrames(t *testing.T) {
 		"dialed":         func(t *testing.T, o socket.Options) (*socket.Conn, net.Conn) { return dialed(t, o, nil) },
 		"dialed, in TLS": func(t *testing.T, o socket.Options) (*socket.Conn, net.Conn) { return dialed(t, o, secure) },
 	} {
-		// A client's frames have a mask, and a server's have none.
+		// Only a client's frames have a mask.
 		frame := func(first, length byte, long, payload string) string {
 			if end == "accepted" {
 				return string([]byte{first, 0x80 | length}) + long + mask + payload
@@ -138,10 +137,10 @@ func TestControlFrames(t *testing.T) {
 			t.Run(end+"/"+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					appliance, tcp := open(t, socket.Options{MaxMessage: 100_000, PerSecond: 250})
-					go func() { _, _ = io.Copy(io.Discard, tcp) }() // pongs
+					go func() { _, _ = io.Copy(io.Discard, tcp) }() // discards pongs
 					received := make(chan string, 1)
 					go func() {
-						_, data, _ := appliance.Receive() // until the end
+						_, data, _ := appliance.Receive()
 						received <- string(data)
 					}()
 					_, err := io.WriteString(tcp, c.first)
@@ -177,7 +176,7 @@ func TestControlFrames(t *testing.T) {
 	}
 }
 
-// TestAPacedSocketEndsAtOnce: a close from here does not wait for the pace.
+// TestAPacedSocketEndsAtOnce checks that Drop ends a Receive that waits because of too many idle frames.
 func TestAPacedSocketEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		appliance, _, tcp := piped(t, socket.Options{})
@@ -203,8 +202,8 @@ func TestAPacedSocketEndsAtOnce(t *testing.T) {
 	})
 }
 
-// TestHonestFramesDoNotWait: neither a message in some pieces, nor many whole
-// ones, nor a ping now and then.
+// TestHonestFramesDoNotWait checks that an ordinary mix of frames is received without a wait: a ping, a message in many
+// fragments, and many whole messages.
 func TestHonestFramesDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		appliance, _, tcp := piped(t, socket.Options{MaxMessage: 1 << 20, PerSecond: 250})

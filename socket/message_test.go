@@ -13,8 +13,8 @@ import (
 	"perch/socket"
 )
 
-// TestRoundTrip crosses every width of a frame's length (RFC 6455 section
-// 5.2) and the socket's own buffers.
+// TestRoundTrip sends messages whose sizes are around the limits of the three encodings of a frame's length (RFC 6455
+// section 5.2) and around the sizes of the buffers.
 func TestRoundTrip(t *testing.T) {
 	appliance, robot := pair(t, socket.Options{MaxMessage: 1 << 20})
 	for _, ends := range [][2]*socket.Conn{{appliance, robot}, {robot, appliance}} {
@@ -85,17 +85,17 @@ func TestTooBig(t *testing.T) {
 	}
 }
 
-// TestTooBigInFragments: what is small in pieces is big all the same.
+// TestTooBigInFragments checks that MaxMessage limits the whole message, and not each fragment.
 func TestTooBigInFragments(t *testing.T) {
 	appliance, peer, _ := raw(t, socket.Options{MaxMessage: 9000})
-	// The library cuts what is written at its buffer of 4096 bytes.
+	// The library sends a fragment whenever its buffer of 4096 bytes is full.
 	send(t, peer, string(make([]byte, 4096)), string(make([]byte, 4096)), string(make([]byte, 4096)))
 	if _, _, err := appliance.Receive(); !errors.Is(err, socket.ErrTooBig) {
 		t.Errorf("received with %v", err)
 	}
 }
 
-// TestPingIsAnswered while the appliance does nothing but receive.
+// TestPingIsAnswered checks that a running Receive responds to a ping.
 func TestPingIsAnswered(t *testing.T) {
 	appliance, peer, _ := raw(t, socket.Options{MaxMessage: 100})
 	received := make(chan error)
@@ -117,8 +117,8 @@ func TestPingIsAnswered(t *testing.T) {
 	}
 }
 
-// TestInvalidFramesEndTheSocket: frames that break the protocol are an error, and
-// neither a message nor a robot that has gone.
+// TestInvalidFramesEndTheSocket checks that for an invalid frame Receive returns neither a message nor io.EOF, but
+// another error.
 func TestInvalidFramesEndTheSocket(t *testing.T) {
 	for name, bytes := range map[string]string{
 		"without a mask":    "\x82\x01x",

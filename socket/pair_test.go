@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// listen returns the URL of a server and the sockets it accepts.
+// listen starts a server. It returns the server's URL and the connections that the server accepts.
 func listen(t testing.TB, o socket.Options) (url string, accepted <-chan *socket.Conn) {
 	t.Helper()
 	conns := make(chan *socket.Conn, 8)
@@ -32,8 +32,7 @@ func listen(t testing.TB, o socket.Options) (url string, accepted <-chan *socket
 	return "ws" + strings.TrimPrefix(server.URL, "http"), conns
 }
 
-// pair returns both ends of a socket over loopback. The appliance's end has
-// the options given.
+// pair returns both ends of a connection over loopback: the server's end, with the options o, and the robot's end.
 func pair(t testing.TB, o socket.Options) (appliance, robot *socket.Conn) {
 	t.Helper()
 	url, accepted := listen(t, o)
@@ -45,16 +44,16 @@ func pair(t testing.TB, o socket.Options) (appliance, robot *socket.Conn) {
 	return appliance, robot
 }
 
-// raw returns the appliance's end, and the other as the library has it, for
-// what a socket of ours never sends.
+// raw is like pair, but returns the other end as the library's connection and as the TCP connection below it. So a test
+// can send what a Conn never sends.
 func raw(t testing.TB, o socket.Options) (appliance *socket.Conn, peer *websocket.Conn, tcp *net.TCPConn) {
 	t.Helper()
 	url, accepted := listen(t, o)
 	peer, answer, err := websocket.DefaultDialer.DialContext(t.Context(), url, nil)
 	must.Succeed(t, err)
-	_ = answer.Body.Close() // an upgrade has none
+	_ = answer.Body.Close() // the body is empty
 	appliance = <-accepted
 	t.Cleanup(appliance.Drop)
-	t.Cleanup(func() { _ = peer.Close() }) // twice where the test has closed it
+	t.Cleanup(func() { _ = peer.Close() }) // fails if the test has closed it
 	return appliance, peer, peer.NetConn().(*net.TCPConn)
 }

@@ -13,7 +13,7 @@ import (
 	"perch/socket"
 )
 
-// TestAQuietSideIsGone: one whose network went away sends no FIN.
+// TestAQuietSideIsGone checks Options.Quiet: a robot that has lost its network sends no FIN.
 func TestAQuietSideIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const quiet = 50 * time.Second
@@ -25,12 +25,12 @@ func TestAQuietSideIsGone(t *testing.T) {
 	})
 }
 
-// TestAnAnswerToAPingIsASignOfLife, though it is no message.
+// TestAnAnswerToAPingIsASignOfLife checks that a pong extends the time limit of Options.Quiet.
 func TestAnAnswerToAPingIsASignOfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const quiet = 50 * time.Second
 		appliance, peer, _ := piped(t, socket.Options{MaxMessage: 100, Quiet: quiet})
-		go func() { _, _, _ = peer.ReadMessage() }() // which answers pings until the end
+		go func() { _, _, _ = peer.ReadMessage() }() // responds to pings
 		ended := make(chan error, 1)
 		go func() {
 			_, _, err := appliance.Receive()
@@ -44,21 +44,21 @@ func TestAnAnswerToAPingIsASignOfLife(t *testing.T) {
 			}
 		}
 		must.Succeed(t, appliance.Ping())
-		synctest.Wait() // the answer has come
+		synctest.Wait() // until the pong has arrived
 		must.Succeed(t, peer.WriteMessage(websocket.TextMessage, []byte("here")))
 		must.Succeed(t, <-ended)
 	})
 }
 
-// TestMessagesAreReadAtALimitedRate: messages beyond the limit are taken later, none is
-// lost, and a close from here waits for none.
+// TestMessagesAreReadAtALimitedRate checks that messages beyond Options.PerSecond are delayed but not lost, and that Drop
+// ends the delay.
 func TestMessagesAreReadAtALimitedRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		appliance, peer, _ := piped(t, socket.Options{MaxMessage: 100, PerSecond: 100})
 		go func() {
 			for n := range 1000 {
 				if peer.WriteMessage(websocket.BinaryMessage, []byte{byte(n)}) != nil {
-					return // it was closed
+					return // the connection was closed
 				}
 			}
 		}()
@@ -81,13 +81,13 @@ func TestMessagesAreReadAtALimitedRate(t *testing.T) {
 				break
 			}
 		}
-		if took := time.Since(began); took != 0 { // 8.8 s at that pace
+		if took := time.Since(began); took != 0 { // with the delay it would take 8.8 s
 			t.Errorf("after its end it went on for %v", took)
 		}
 	})
 }
 
-// TestSubprotocols: the one that both know is named, and no other.
+// TestSubprotocols checks that Accept selects a subprotocol only if the client and the server both support it.
 func TestSubprotocols(t *testing.T) {
 	url, accepted := listen(t, socket.Options{Subprotocols: []string{"vtuber.v1"}})
 	for asked, want := range map[string]string{"": "", "other": "", "vtuber.v1": "vtuber.v1", "bearer.c2VjcmV0, vtuber.v1": "vtuber.v1",
@@ -101,7 +101,7 @@ func TestSubprotocols(t *testing.T) {
 		if got := answer.Header.Get("Sec-WebSocket-Protocol"); got != want {
 			t.Errorf("%q is answered with %q", asked, got)
 		}
-		_ = answer.Body.Close() // an upgrade has none
+		_ = answer.Body.Close() // the body is empty
 		_ = peer.Close()
 		(<-accepted).Drop()
 	}

@@ -1,6 +1,7 @@
-// Package socket provides WebSocket connections for servers and clients. One goroutine may receive while another one
-// sends. Every send has a deadline, and received messages have a size limit. Close closes the TCP connection without
-// waiting for the other side's close frame, because a robot never sends one.
+// Package socket provides WebSocket connections for servers and clients: for robots, skins, avatar relays and Home
+// Assistant. One goroutine may receive while another one sends. Every send has a deadline, and the size and the rate of
+// received messages can be limited. Close closes the TCP connection without waiting for the other side's close frame,
+// because a robot never sends one.
 package socket
 
 import (
@@ -45,12 +46,12 @@ type Options struct {
 	// Buffer is the size of the read buffer and of the write buffer of Accept, in bytes; 4096 if 0. Messages may be
 	// larger.
 	Buffer int
-	// Quiet is the time after which the connection counts as broken if nothing has arrived, not even a pong. 0 is no
-	// limit.
+	// Quiet is the maximum time that Receive waits for a message, counted from the call or from the latest pong that
+	// arrived during the call. After this time Receive returns io.EOF. 0 is no limit.
 	Quiet time.Duration
-	// PerSecond is the maximum rate of received messages. Excess messages stay in the network and block the sender.
+	// PerSecond is the maximum rate of received messages. Excess messages stay in the TCP buffers, and so block the sender.
 	// After a second without messages, PerSecond messages can be received at once. 0 is no limit. Pings, pongs and
-	// small fragments always have a separate limit.
+	// small fragments always have a separate limit, idleFrames.
 	PerSecond int
 }
 
@@ -103,8 +104,8 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("refused: %s answered %d %s: %s", r.URL, r.Status, http.StatusText(r.Status), r.Text)
 }
 
-// Dial opens a WebSocket to a URL. The error is a *Refusal if the server responded without an upgrade. Errors contain the
-// URL without its query, which may contain a key.
+// Dial opens a WebSocket to a URL, within 10 s. The error is a *Refusal if the server responded without an upgrade. Errors
+// contain the URL without its query, which may contain a key.
 func Dial(ctx context.Context, url string, o Options) (*Conn, error) {
 	return dial(ctx, url, o, new(net.Dialer).DialContext)
 }
@@ -169,17 +170,18 @@ func wrap(ws *websocket.Conn, o Options, over chan struct{}) *Conn {
 	return c
 }
 
-// extendDeadline sets the read deadline to the end of the allowed silence.
+// extendDeadline sets the read deadline to Options.Quiet from now.
 func (c *Conn) extendDeadline() error { return c.ws.SetReadDeadline(time.Now().Add(c.quiet)) }
 
-// Ping sends a ping. It is safe for concurrent use.
+// Ping sends a ping. It does not wait for the pong.
 func (c *Conn) Ping() error {
 	return c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(c.sendTimeout))
 }
 
 // Receive waits for the next message and returns it. data is valid until the next call. After an error the connection
-// cannot be used any more. The error is io.EOF if the connection has ended, with or without a close frame, because a
-// robot sends none.
+// cannot be used any more. The error is io.EOF if the connection has ended, with or without a close frame, or if
+// Options.Quiet has passed. It is ErrTooBig for a message larger than Options.MaxMessage. Another error means that the other
+// side has broken the protocol.
 func (c *Conn) Receive() (isText bool, data []byte, err error) {
 	if c.quiet > 0 {
 		if err := c.extendDeadline(); err != nil {
@@ -211,7 +213,7 @@ func (c *Conn) Receive() (isText bool, data []byte, err error) {
 // endError returns the error of Receive for an error of the library.
 func endError(err error) error {
 	var closed *websocket.CloseError
-	var broken net.Error // for example a reset, which a robot sends if it closes a connection with unread data
+	var broken net.Error // for example a TCP reset, which a robot causes by closing a connection with unread data; or a timeout
 	switch {
 	case errors.Is(err, websocket.ErrReadLimit):
 		return ErrTooBig
@@ -227,7 +229,7 @@ func (c *Conn) SendText(text []byte) error { return c.send(websocket.TextMessage
 // SendBinary sends a binary message.
 func (c *Conn) SendBinary(data []byte) error { return c.send(websocket.BinaryMessage, data) }
 
-// send sends a message. kind is a message type of the library.
+// send sends a message within Options.SendWithin. kind is a message type of the library.
 func (c *Conn) send(kind int, data []byte) error {
 	if err := c.ws.SetWriteDeadline(time.Now().Add(c.sendTimeout)); err != nil {
 		return fmt.Errorf("set a deadline: %w", err)
