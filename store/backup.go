@@ -11,8 +11,9 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Backup writes a consistent copy of the file to w while the database is in use. If possible, it first commits the values
-// that PutSoon has queued. w should be a file and not a slow connection: the database cannot grow during the copy.
+// Backup writes a consistent copy of the file to w while the database is in use. If possible, it first commits the changes
+// that PutSoon and DeleteSoon have queued. w should be a file and not a slow connection: the database cannot grow during
+// the copy.
 func (db *DB) Backup(w io.Writer) error {
 	_ = db.Flush() // a full disk does not prevent a backup; Err reports it
 	if err := db.view(copyTo(w)); err != nil {
@@ -21,8 +22,9 @@ func (db *DB) Backup(w io.Writer) error {
 	return nil
 }
 
-// BackupFile is like [DB.Backup] for a file that no process has open. It applies no migration and does not change the
-// file. It returns the same errors as [Open].
+// BackupFile is like [DB.Backup] for a file that no process has open. It waits up to timeout for the lock. It applies no
+// migration and does not change the file. An error wraps [ErrLocked], [ErrUnusable] or [ErrDamaged], or is the error of a
+// failed copy.
 func BackupFile(path string, timeout time.Duration, w io.Writer) error {
 	bolt, file, err := openWith(path, timeout, true, os.OpenFile)
 	if err != nil {
@@ -38,8 +40,8 @@ func BackupFile(path string, timeout time.Duration, w io.Writer) error {
 	return nil
 }
 
-// copyTo returns a function that writes the whole file to w. The function returns the error of w itself; bolt sometimes
-// returns only its text.
+// copyTo returns a function that writes the whole file to w. The function returns w's own error, because bolt sometimes
+// returns only the text of that error.
 func copyTo(w io.Writer) func(*bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		to := &errorWriter{Writer: w}

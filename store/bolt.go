@@ -15,8 +15,8 @@ import (
 // every machine: the kernel of a Pi 5 has pages of 16 KiB, the kernel of a Pi 4 pages of 4 KiB.
 const pageSize = salvage.PageSize
 
-// openBolt opens an existing file and locks it. If the file is replaced while openBolt waits for the lock, it opens the
-// new file: data written to the old file would be lost.
+// openBolt opens an existing file and locks it. If the file is replaced while openBolt waits for the lock, openBolt opens
+// the new file, because data written to the old file would be lost.
 func openBolt(path string, timeout time.Duration) (*bbolt.DB, *os.File, error) {
 	for {
 		bolt, file, err := openWith(path, timeout, false, func(name string, flag int, mode os.FileMode) (*os.File, error) {
@@ -37,11 +37,11 @@ func openBolt(path string, timeout time.Duration) (*bbolt.DB, *os.File, error) {
 	}
 }
 
-// openWith opens a bolt file, and calls open to open the file itself. Some of bolt's defaults matter: every commit writes
-// the free list, because commits are rare, and because without a stored list bolt reads the whole file when it opens it;
-// the initial size of the memory map is not set, because a larger map enlarges the file; statistics are on, because
-// compact needs the number of free pages. The free list in memory is a map, because an array is slow for a fragmented
-// file.
+// openWith opens a bolt file with the open file that the function open returns. It relies on some of bolt's defaults.
+// Every commit writes the list of free pages, because commits are rare, and because without a stored list bolt reads the
+// whole file when it opens the file. The initial size of the memory map is not set, because a larger map enlarges the
+// file. Statistics are on, because compact needs the number of free pages. The list of free pages in memory is a map,
+// because an array is slow for a fragmented file.
 func openWith(path string, timeout time.Duration, readOnly bool, open func(string, int, os.FileMode) (*os.File, error)) (*bbolt.DB, *os.File, error) {
 	var file *os.File
 	options := &bbolt.Options{
@@ -68,7 +68,7 @@ func openWith(path string, timeout time.Duration, readOnly bool, open func(strin
 	return bolt, file, nil
 }
 
-// makePrivate removes the permissions of other users. A file that was copied into place may have them.
+// makePrivate removes the permissions of other users, which a file that was copied into place may have. It logs a failure.
 func makePrivate(file *os.File, log *slog.Logger) {
 	info, err := file.Stat()
 	if err == nil && info.Mode().Perm()&0o077 != 0 {

@@ -15,14 +15,14 @@ import (
 // Content is the result of [Check].
 type Content struct {
 	Schema  int            // number of applied migrations
-	Records map[string]int // number of records; key: table
+	Records map[string]int // number of records; key: table, without schemaTable
 }
 
 // Check reads every page and record of a database file, whose content need not be trusted. Nothing may write to the file
 // at the same time. Check does not change the file, which may have been unlinked. It calls visit with every record, unless
 // visit is nil; visit may retain key and value. An error about the content, or of visit, wraps [ErrDamaged], or [ErrNewer]
-// if the schema is newer than the migrations in o; its text does not name the file. If bolt cannot open the file, Check
-// returns the same errors as [Open].
+// if the schema is newer than the migrations in o; its text does not name the file. If bolt cannot open the file, the
+// error wraps [ErrLocked], [ErrUnusable] or [ErrDamaged].
 func Check(f *os.File, o Options, visit func(table, key string, value []byte) error) (Content, error) {
 	o = o.withDefaults()
 	info, err := f.Stat()
@@ -38,7 +38,7 @@ func Check(f *os.File, o Options, visit func(table, key string, value []byte) er
 	}
 	content := Content{Records: map[string]int{}}
 	err = guardedView(bolt, func(tx *bbolt.Tx) error { return content.read(tx, visit) })
-	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // bolt's lock would last until f is closed
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // f and its duplicate share the lock, which bolt does not release
 	if cerr := release(bolt, file, errors.Is(err, errPanic)); err == nil {
 		err = cerr
 	}
@@ -51,7 +51,7 @@ func Check(f *os.File, o Options, visit func(table, key string, value []byte) er
 	return content, nil
 }
 
-// contentError returns the error of Check for a file with invalid content.
+// contentError returns the error of Check for a file whose content is invalid or cannot be read.
 func contentError(cause error) error {
 	return newFailure(ErrDamaged, cause, fmt.Errorf("the database is damaged, or not a Perch database (%w)", cause))
 }
@@ -68,7 +68,7 @@ func openCopy(f *os.File, o Options) (*bbolt.DB, *os.File, error) {
 	})
 }
 
-// read checks the whole file, fills in the content, and calls visit, unless it is nil, with every record.
+// read checks the whole file, sets the fields of c, and calls visit with every record, unless visit is nil.
 func (c *Content) read(tx *bbolt.Tx, visit func(table, key string, value []byte) error) error {
 	var failed error
 	for err := range tx.Check() { // an early end of the loop would leak a goroutine of bolt

@@ -11,8 +11,9 @@ import (
 )
 
 // compact rewrites a file that is mostly free space, because bolt never shrinks a file. It returns the new file, opened, or
-// the old file if rewriting fails or would free too little. It returns an error only if either of the two files could be at
-// path after a power failure.
+// the old file if rewriting fails or would free too little (see Options.CompactFrom). It returns an error, and closes both
+// files, only if the new file has replaced the old one but the rename could not be synced: then a power failure could
+// restore the old file.
 func compact(path string, bolt *bbolt.DB, file *os.File, o Options) (*bbolt.DB, *os.File, error) {
 	size, used, err := extent(bolt)
 	if err != nil || o.CompactFrom < 0 || size-used < o.CompactFrom || used > size/2 {
@@ -35,8 +36,8 @@ func compact(path string, bolt *bbolt.DB, file *os.File, o Options) (*bbolt.DB, 
 	return rewritten.bolt, rewritten.file, nil
 }
 
-// extent returns the number of bytes up to the last page that was ever written, and how many of them are in use. The file
-// may be longer, but the rest takes no space on the disk.
+// extent returns the number of bytes up to the last page that was ever written, and how many of these bytes are in use. The
+// file may be longer, but bytes after this page take no space on the disk.
 func extent(bolt *bbolt.DB) (size, used int64, err error) {
 	stats := bolt.Stats()
 	err = guardedView(bolt, func(tx *bbolt.Tx) error {
@@ -52,8 +53,8 @@ type openFile struct {
 	file *os.File
 }
 
-// rewrite copies the records to a new file and renames that file to path. renamed reports whether the rename succeeded;
-// an error may follow it.
+// rewrite copies the records to a new file and renames that file to path. used is the number of bytes in use in the old
+// file. renamed reports whether the rename succeeded; err may be set even then, if the rename could not be synced.
 func rewrite(path string, used int64, from *bbolt.DB, o Options) (to openFile, renamed bool, err error) {
 	// An eighth and 1 MiB more, in case the new file needs more pages.
 	if err := checkSpace(filepath.Dir(path), used+used/8+1<<20); err != nil {
@@ -93,7 +94,7 @@ func checkSpace(directory string, need int64) error {
 }
 
 // buildFile creates the database file fresh, replacing a leftover of an earlier attempt, and calls fill to write its
-// content. The file is synced once, at the end.
+// content. The file is synced once, at the end, and returned open. After an error the file is closed, but not removed.
 func buildFile(fresh string, o Options, fill func(to *bbolt.DB) error) (to openFile, err error) {
 	if err := os.RemoveAll(fresh); err != nil {
 		return to, err

@@ -15,8 +15,8 @@ import (
 // temporary is the suffix of a database file that is being created.
 const temporary = ".new"
 
-// resolve creates the directory of path and returns the file that path names, after following links: replacing the file
-// must not replace a link.
+// resolve creates the directory of path and returns the path of the file after following links: the file may be replaced
+// later, and that must not replace a link. The file need not exist.
 func resolve(path string) (string, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -42,20 +42,20 @@ func resolve(path string) (string, error) {
 	return path, nil
 }
 
-// initialise creates the file at path, unless path may be a file with data. The new file is built and synced under a
-// temporary name and then renamed: after a power failure it is complete or missing. If o.Expect is set, initialise creates
-// nothing, and returns the error of Missing.
+// initialise creates an empty database at path, unless the file at path may hold data. The new file is built and synced
+// under a temporary name and then renamed: after a power failure it is complete or missing. If o.Expect is set, initialise
+// returns the error of Missing instead of creating the database. It also removes a leftover of an earlier attempt.
 func initialise(path string, o Options) error {
 	if mayHoldData(path) && !Exists(path+temporary) {
 		return nil
 	}
-	// The lock keeps other processes from creating the same file, or removing this one as a leftover.
+	// The lock keeps other processes from creating the same file, or from removing the temporary file as a leftover.
 	dir, err := openLocked(filepath.Dir(path), os.O_RDONLY, o.Timeout)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	// While the lock is held, no other process uses a temporary file, so a power failure must have left it.
+	// While the lock is held, no other process uses a temporary file, so an existing one is a leftover of a power failure.
 	if err := os.RemoveAll(path + temporary); err != nil {
 		return unusable(path+temporary, err)
 	}
@@ -75,7 +75,8 @@ func mayHoldData(path string) bool {
 	return err == nil && info.Size() > 4*pageSize
 }
 
-// create creates an empty database at path. If the file at path ever held data, create does nothing.
+// create creates an empty database at path, or returns the error of Missing if o.Expect is set. If the file at path ever
+// held data, create does nothing and returns nil.
 func create(path string, dir *os.File, o Options) error {
 	fresh := path + temporary
 	defer os.Remove(fresh)
@@ -85,7 +86,7 @@ func create(path string, dir *os.File, o Options) error {
 	}
 	defer to.bolt.Close()
 	if !neverUsed(path, fresh) {
-		return nil // examine reports the damage
+		return nil // examine checks the file later
 	}
 	if o.Expect {
 		return Missing(path)
@@ -99,8 +100,9 @@ func create(path string, dir *os.File, o Options) error {
 	return syncDirectories(dir)
 }
 
-// neverUsed reports whether the file at path never held data: it is missing, or each of its sectors is empty or equals the
-// same sector of the file pristine, an empty database. A database in use differs from pristine in the first 80 bytes of a page.
+// neverUsed reports whether the file at path never held data: the file is missing, or each of its sectors consists of zeros
+// or equals the same sector of the file pristine, an empty database. A database in use differs from pristine in the first
+// 80 bytes of a page: the page header (16 bytes) and the meta record (64 bytes).
 func neverUsed(path, pristine string) bool {
 	got, err := os.ReadFile(path)
 	if err != nil {
@@ -124,6 +126,6 @@ func syncDirectories(dir *os.File) error {
 	if err := SyncDirectory(dir.Name()); err != nil {
 		return unusable(dir.Name(), err)
 	}
-	_ = SyncDirectory(filepath.Dir(dir.Name())) // fails if it belongs to another user, but then dir is not new
+	_ = SyncDirectory(filepath.Dir(dir.Name())) // fails if the parent belongs to another user, but then dir is not new
 	return nil
 }

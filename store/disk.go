@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// FreeSpace returns the number of free bytes on the disk of a directory, which need not exist yet.
+// FreeSpace returns the number of free bytes, without those reserved for root, on the disk of a directory. The directory
+// need not exist yet.
 func FreeSpace(dir string) (int64, error) {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(Nearest(dir), &fs); err != nil {
@@ -27,7 +28,7 @@ func Nearest(dir string) string {
 	}
 }
 
-// Exists reports whether path exists.
+// Exists reports whether path exists. A symbolic link exists even if its target does not.
 func Exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

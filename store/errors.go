@@ -23,19 +23,19 @@ var (
 	ErrMissing = errors.New("database missing")
 )
 
-// Errors of Open, reads and writes.
+// Errors of reads and writes. Open returns ErrDamaged, too.
 var (
 	// ErrDamaged is returned if the file is truncated or overwritten, or if the disk fails.
 	ErrDamaged error = Shown{"database_damaged", 503,
 		"the appliance's database is damaged, so nothing more is stored; restart the appliance, which recovers the readable records, or restore a backup"}
-	// ErrClosed is returned by every use after Close.
+	// ErrClosed is returned by reads and durable writes after Close.
 	ErrClosed = errors.New("database closed")
 	// ErrRefused is returned for a key that is empty or longer than MaxKey, and for a value that cannot be encoded as
 	// JSON or is longer than MaxValue.
 	ErrRefused = errors.New("record refused")
 )
 
-// Shown is an error whose text may be shown to clients of the HTTP API: it names no file.
+// Shown is an error whose text may be shown to clients of the HTTP API.
 type Shown struct {
 	code     string
 	status   int // HTTP status
@@ -68,15 +68,16 @@ func (f *failure) Unwrap() []error {
 	return []error{f.error, f.kind, f.cause}
 }
 
+// newFailure returns a failure. The text of sentence is for the user; cause may be nil.
 func newFailure(kind, cause error, sentence error) error { return &failure{sentence, kind, cause} }
 
-// damaged returns the error for a damaged file.
+// damaged returns the error, which wraps ErrDamaged, for a damaged file.
 func damaged(path string, cause error) error {
 	return newFailure(ErrDamaged, cause, fmt.Errorf("%s is damaged or not a Perch database (%w); "+
 		"restore a backup with perch restore, or move the file away and start with an empty one by perch serve --new-database", path, cause))
 }
 
-// Missing returns the error for a database that should be at path but is missing or empty.
+// Missing returns the error, which wraps ErrMissing, for a database that should be at path but is missing or empty.
 func Missing(path string) error {
 	if Exists(path) {
 		return newFailure(ErrMissing, nil, fmt.Errorf("the database %s is empty; put it back, restore a backup with perch restore, "+
@@ -92,8 +93,8 @@ func newer(path string, version, supported int) error {
 		"install that version again, or restore a backup made by this one", path, version, supported))
 }
 
-// unusable returns the error for a file or directory that cannot be used. It names the user, because the usual cause is
-// that Perch was first run with sudo.
+// unusable returns the error, which wraps ErrUnusable, for a file or directory that cannot be used. The text names the
+// process's user, because the usual cause is that Perch was first run with sudo.
 func unusable(path string, cause error) error {
 	cure := errors.New("make it writable for that user")
 	switch {
@@ -126,7 +127,7 @@ func userName() string {
 	return fmt.Sprint(os.Getuid())
 }
 
-// openError converts an error of bolt's Open.
+// openError converts an error of bolt's Open to one that wraps ErrLocked, ErrUnusable or ErrDamaged.
 func openError(path string, err error) error {
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
@@ -138,7 +139,8 @@ func openError(path string, err error) error {
 	}
 }
 
-// useError converts an error of an open bolt file.
+// useError converts an error of an open bolt file: to one that wraps ErrClosed if the file was closed, or ErrDamaged after
+// a panic. It returns other errors unchanged.
 func useError(path string, err error) error {
 	switch {
 	case errors.Is(err, bolterrors.ErrDatabaseNotOpen):
@@ -149,7 +151,7 @@ func useError(path string, err error) error {
 	return err
 }
 
-// writeError converts an error of a write transaction.
+// writeError converts an error of a write transaction, like useError, and adds the path to other errors.
 func writeError(path string, err error) error {
 	err = useError(path, err)
 	switch {
@@ -161,7 +163,7 @@ func writeError(path string, err error) error {
 	return fmt.Errorf("write %s: %w", path, reason(err))
 }
 
-// closedError returns the error of every use after Close.
+// closedError returns the error, which wraps ErrClosed, for a read or write after Close.
 func closedError(path string) error {
 	return newFailure(ErrClosed, nil, fmt.Errorf("%s is closed", path))
 }

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	damagedMark  = ".damaged-" // separates the path and the time in the name of a damaged file
-	maxDamaged   = 10          // maximum number of damaged files that are kept; a card that damages more must be replaced
+	damagedMark  = ".damaged-" // is between the path and the time in the name of a damaged file
+	maxDamaged   = 10          // maximum number of stored damaged files; after that the card must be replaced
 	salvagedNote = "salvaged"  // key of the salvage.Report in schemaTable
 )
 
@@ -30,7 +30,7 @@ func examine(path string, o Options) (*salvage.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() // also unlocks it
+	defer file.Close() // also unlocks the file
 	metas, err := salvage.Check(file, size, isRecord)
 	switch {
 	case err == nil && metas == 2:
@@ -46,7 +46,8 @@ func examine(path string, o Options) (*salvage.Report, error) {
 	return rescue(path, file, size, err, o)
 }
 
-// lockFile opens a file and acquires bolt's lock. If the file is replaced while lockFile waits, it opens the new file.
+// lockFile opens a file, acquires bolt's lock, and returns the file and its size in bytes. If the file is replaced while
+// lockFile waits for the lock, lockFile opens the new file.
 func lockFile(path string, timeout time.Duration) (*os.File, int64, error) {
 	for {
 		file, err := openLocked(path, os.O_RDWR, timeout)
@@ -80,7 +81,7 @@ func rescue(path string, file *os.File, size int64, cause error, o Options) (*sa
 	}
 	s := &salvage.Report{At: time.Now().Truncate(time.Second), Cause: cause.Error(), Kept: unusedName(path, time.Now())}
 	fresh := path + temporary
-	err = checkSpace(dir, size+1<<20) // with 1 MiB in reserve
+	err = checkSpace(dir, size+1<<20) // 1 MiB is a reserve
 	var to openFile
 	if err == nil {
 		to, err = buildFile(fresh, o, func(to *bbolt.DB) error { return refill(s, to, path, file, size, o) })
@@ -139,7 +140,8 @@ func linkOrCopy(file *os.File, path, name string) error {
 	return errors.Join(err, to.Sync(), to.Close())
 }
 
-// refill copies the readable records of the damaged file to a new file, and stores the report there.
+// refill copies the readable records of the damaged file to a new file, completes the report s, and stores s in the new
+// file.
 func refill(s *salvage.Report, to *bbolt.DB, path string, file io.ReaderAt, size int64, o Options) error {
 	copied, err := salvage.Copy(to, file, size, isRecord)
 	if err != nil {

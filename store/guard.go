@@ -25,14 +25,14 @@ func guarded(fn func() error) (err error) {
 	return fn()
 }
 
-// guardedView runs a read transaction of a file, like guarded.
+// guardedView runs fn in a read transaction, and converts panics like guarded.
 func guardedView(bolt *bbolt.DB, fn func(*bbolt.Tx) error) error {
 	return guarded(func() error { return bolt.View(fn) })
 }
 
-// probe returns an error if the disk cannot read the two meta pages; otherwise they are in memory afterwards. Bolt reads
-// them while it holds a lock, which a fault would leave locked for ever. The two bytes that probe reads are the last of
-// the first page and the first of the second.
+// probe returns an error if the two meta pages cannot be read from the disk. Otherwise the pages are in memory afterwards,
+// so that bolt can read them without a fault. Bolt reads them while it holds a lock, which a fault would leave locked for
+// ever. probe reads two bytes: the last one of the first page, and the first one of the second page.
 func (db *DB) probe() error {
 	if _, err := db.file.ReadAt(make([]byte, 2), pageSize-1); err != nil && !errors.Is(err, os.ErrClosed) {
 		return damaged(db.path, reason(err))
@@ -84,8 +84,8 @@ func (db *DB) recordDamage(err error) error {
 	return err
 }
 
-// update runs fn in a write transaction and commits it. Once damage was found, it only returns that. The caller holds
-// db.writing.
+// update runs fn in a write transaction and commits the transaction. If damage was found before, update returns that error
+// and does nothing. If fn returns errUnchanged, update returns it and commits nothing. The caller holds db.writing.
 func (db *DB) update(fn func(*bbolt.Tx) error) error {
 	if err := db.damaged(); err != nil {
 		return err
