@@ -12,8 +12,9 @@ import (
 // Lock keeps all processes from opening a database file while it is replaced.
 type Lock struct{ directory, file *os.File }
 
-// AcquireLock waits up to timeout until no process has the database at path open, and keeps others from opening or creating it
-// until [Lock.Release]. The directory must exist. It returns the same errors as [Open].
+// AcquireLock waits until no process has the database at path open, and keeps others from opening or creating it until
+// [Lock.Release]. It locks the directory, which must exist, and then the file, if the file exists; for each it waits up to
+// timeout. An error wraps [ErrLocked] or [ErrUnusable].
 func AcquireLock(path string, timeout time.Duration) (*Lock, error) {
 	directory, err := openLocked(filepath.Dir(path), os.O_RDONLY, timeout)
 	if err != nil {
@@ -27,13 +28,13 @@ func AcquireLock(path string, timeout time.Duration) (*Lock, error) {
 	return &Lock{directory, file}, nil
 }
 
-// Release unlocks the file.
+// Release unlocks the directory and the file.
 func (h *Lock) Release() {
-	_ = h.file.Close() // also unlocks it; the file may be nil
+	_ = h.file.Close() // also unlocks the file, which may be nil
 	_ = h.directory.Close()
 }
 
-// openLocked opens a file or directory and locks it with flock.
+// openLocked opens a file or directory and locks it with flock. An error wraps ErrLocked or ErrUnusable.
 func openLocked(path string, flag int, timeout time.Duration) (*os.File, error) {
 	f, err := os.OpenFile(path, flag, 0)
 	if err != nil {

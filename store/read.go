@@ -14,8 +14,8 @@ import (
 // Limits of one read transaction of a walk. During a long transaction bolt cannot grow the file, which blocks every writer
 // and then every reader.
 const (
-	stepRecords = 64
-	stepBytes   = 1 << 20
+	stepRecords = 64      // records
+	stepBytes   = 1 << 20 // bytes of keys and values; the last record may exceed this limit
 )
 
 // direction is the order of keys in a walk.
@@ -188,7 +188,8 @@ func (db *DB) decodeError(r row, data []byte, err error) error {
 	return db.recordDamage(damaged(db.path, err))
 }
 
-// isRecord reports whether key and value can be a record. The content of an erased or unwritten part of a disk cannot.
+// isRecord reports whether key and value can be a record. The content of an erased or unwritten part of a disk cannot be
+// one, for example.
 func isRecord(key, value []byte) bool {
 	return !isBlank(key) && len(key) <= MaxKey && len(value) <= MaxValue && utf8.Valid(value) && json.Valid(value)
 }
@@ -207,7 +208,7 @@ func (db *DB) readable() error {
 }
 
 // setRefused records and logs why the latest value of r cannot be stored; Refused returns the cause. A nil cause removes
-// an earlier cause. setRefused reports whether the value is refused.
+// an earlier cause. setRefused reports whether cause is not nil.
 func (db *DB) setRefused(r row, cause error) bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -226,8 +227,8 @@ func (db *DB) setRefused(r row, cause error) bool {
 // maxRefused is the maximum number of refused values whose causes are recorded and logged.
 const maxRefused = 100
 
-// Refused returns an error if PutSoon was given a value that cannot be stored, until a later value for the same key can
-// be stored.
+// Refused returns an error if PutSoon was called with a value that cannot be stored, until the key is written with a valid
+// value or deleted.
 func (db *DB) Refused() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()

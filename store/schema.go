@@ -21,11 +21,11 @@ type Migration struct {
 // Tx is the transaction of a [Migration]. Its buckets are the tables, whose values are JSON.
 type Tx = bbolt.Tx
 
-// schemaTable holds the schema version. It is not available as a name for other tables.
+// schemaTable is the table with the schema version and the report of a salvage. NewTable does not accept its name.
 const schemaTable = "schema"
 
-// prepare checks the file's schema and size, and applies missing migrations in one transaction. It reports whether it
-// applied any.
+// prepare checks the file's schema and size, and applies missing migrations in one transaction. In a new file it stores the
+// schema version even if there are no migrations. migrated reports whether prepare has written to the file.
 func prepare(bolt *bbolt.DB, file *os.File, o Options) (migrated bool, err error) {
 	path := file.Name()
 	version, found, err := inspect(bolt, file)
@@ -100,7 +100,7 @@ func migrate(tx *bbolt.Tx, from int, migrations []Migration) error {
 	return b.Put([]byte("version"), strconv.AppendInt(nil, int64(len(migrations)), 10))
 }
 
-// run calls Apply and converts a panic to an error: a panic would otherwise be taken for damage to the file.
+// run calls Apply and converts a panic to an error: otherwise guarded would report the panic as damage to the file.
 func (m Migration) run(tx *Tx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

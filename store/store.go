@@ -1,9 +1,10 @@
 // Package store is Perch's database: one bolt file of typed tables, made to survive power failures and failing SD cards.
 //
 // A [Table] maps string keys, in byte order, to values stored as JSON. There are two ways to write. Put and Delete are
-// durable when they return. PutSoon and DeleteSoon return at once, and every later read sees the change. The changes they
-// have queued reach the disk together: [Options.FlushAfter] after the first of them, or with the next Put, whichever comes
-// sooner. Each commit takes an SD card 5 to 50 ms and wears it, so writing a value that is already stored commits nothing.
+// durable when they return. PutSoon and DeleteSoon queue the change and return at once; every later read sees the change.
+// All queued changes reach the disk together: [Options.FlushAfter] after the first of them, or with the next durable write,
+// whichever comes sooner. Each commit takes 5 to 50 ms on an SD card and wears the card, so writing a value that is already
+// stored commits nothing.
 //
 // All methods of DB and Table are safe for concurrent use. No lock or transaction is held while a caller's code runs, so
 // a loop over a table may write to that table. A power failure or a kill loses at most the changes that were queued.
@@ -33,7 +34,7 @@ import (
 
 // Options are the options of [Open]. The zero value is valid.
 type Options struct {
-	Migrations []Migration   // all migrations, oldest first; they are only ever appended
+	Migrations []Migration   // all migrations, oldest first; a new version of Perch may only append migrations
 	Timeout    time.Duration // how long to wait for another process's lock; 0 means 3 s
 	FlushAfter time.Duration // how long PutSoon may queue a value; 0 means 5 s
 	Log        *slog.Logger  // nil discards the log
@@ -62,7 +63,7 @@ type DB struct {
 	file     *os.File // the file that bolt has opened
 	commits  atomic.Uint64
 	latest   atomic.Uint64   // number of the last successful transaction
-	salvaged *salvage.Report // nil unless the file was damaged when it was opened
+	salvaged *salvage.Report // returned by Salvaged
 
 	writing  sync.Mutex // held during a whole commit; locked before mu
 	panicked bool       // whether bolt panicked while writing, and may still hold its locks; guarded by writing
@@ -78,7 +79,7 @@ type DB struct {
 type backlog struct {
 	pending     map[row]*change
 	size        int           // bytes in pending
-	lost        int           // number of values that PutSoon has dropped since the last successful commit
+	lost        int           // number of changes that were dropped since the last successful commit
 	err         error         // error of the last commit
 	undecodable map[row]bool  // records that were logged because they cannot be decoded
 	refused     map[row]error // why the latest value of a record cannot be stored
@@ -86,15 +87,15 @@ type backlog struct {
 
 // flusher controls the goroutine that commits the backlog.
 type flusher struct {
-	wake    chan struct{} // receives a value when a change is queued in an empty backlog
+	wake    chan struct{} // receives a value when the backlog gets its first change, and if a commit leaves changes in it
 	stop    chan struct{} // closed by Close
 	running sync.WaitGroup
 	close   func() error // calls shut once
 }
 
-// Open opens the database file at path. It creates the file and its directory if they are missing. Errors wrap
-// [ErrLocked], [ErrNewer], [ErrDamaged], [ErrUnusable] or [ErrMissing]; their text is a sentence with cause and cure. After
-// an error the records are unchanged, unless a damaged file was salvaged before.
+// Open opens the database file at path. It creates the file and its directory if they are missing. Except for the error of
+// a failed migration, errors wrap [ErrLocked], [ErrNewer], [ErrDamaged], [ErrUnusable] or [ErrMissing], and their text
+// tells the cause and the remedy. After an error the records are unchanged, unless a damaged file was salvaged before.
 func Open(path string, o Options) (*DB, error) {
 	o = o.withDefaults()
 	target, err := resolve(path)
@@ -143,6 +144,7 @@ func Open(path string, o Options) (*DB, error) {
 	return db, nil
 }
 
+// withDefaults returns the options with default values for the fields that are zero.
 func (o Options) withDefaults() Options {
 	if o.Timeout <= 0 {
 		o.Timeout = 3 * time.Second
@@ -161,7 +163,8 @@ func (o Options) withDefaults() Options {
 // Path returns the path given to [Open].
 func (db *DB) Path() string { return db.path }
 
-// Commits returns the number of write transactions since [Open] that reached the disk, including the migrations of Open.
+// Commits returns the number of write transactions since [Open] that reached the disk. The migrations of Open count as one
+// transaction.
 func (db *DB) Commits() uint64 { return db.commits.Load() }
 
 // Err returns the error of the last commit, such as a full disk, or nil if it succeeded. Stored values may still be
@@ -187,7 +190,8 @@ func (db *DB) Readable() error {
 // Flush commits the changes that PutSoon and DeleteSoon have queued.
 func (db *DB) Flush() error { return db.commit() }
 
-// Close commits queued changes and closes the file. Later calls return the result of the first.
+// Close commits queued changes and closes the file. If the commit fails, the changes are lost and Close returns the error.
+// Later calls return the result of the first.
 func (db *DB) Close() error { return db.close() }
 
 // shut implements Close.

@@ -18,7 +18,7 @@ type Table[T any] struct {
 	name string
 }
 
-// Records are the records of a [Table]. Tests have another implementation, in memory.
+// Records is the interface of a [Table]. Package storetest has an implementation in memory for tests.
 type Records[T any] interface {
 	Get(key string) (v T, found bool, err error)
 	Put(key string, v T) error
@@ -53,8 +53,8 @@ func (t *Table[T]) Get(key string) (v T, found bool, err error) {
 	return v, true, nil
 }
 
-// Put stores a value. When it returns nil, the value is on the disk, together with all changes that were queued. If all
-// of these are stored already, Put commits nothing. After an error the earlier value is still valid.
+// Put stores a value. When it returns nil, the value is on the disk, together with all changes that were queued. If the
+// value and all queued changes are stored already, Put commits nothing. After an error the earlier value is still valid.
 func (t *Table[T]) Put(key string, v T) error {
 	c, err := t.encode(key, v)
 	if err != nil {
@@ -89,8 +89,9 @@ func (t *Table[T]) Change(put map[string]T, remove []string) error {
 // value is committed. A value that cannot be stored is logged and reported by [DB.Refused], and the earlier value stays;
 // callers limit the size of their values.
 //
-// If [MaxWaiting] records or [MaxWaitingBytes] bytes are queued, PutSoon waits for a commit. If the commit fails, PutSoon
-// drops values for further keys and logs this once: memory is limited, and a full disk must not stop the robots.
+// If [MaxWaiting] records or [MaxWaitingBytes] bytes are queued, PutSoon waits for a commit. If this commit or the last one
+// has failed, PutSoon drops the value. The first dropped value is logged. Memory is limited, and a full disk must not stop
+// the robots.
 func (t *Table[T]) PutSoon(key string, v T) {
 	c, err := t.encode(key, v)
 	if t.db.setRefused(row{t.name, key}, err) {
@@ -113,8 +114,8 @@ func (t *Table[T]) DeleteSoon(key string) {
 
 // All yields all records, including queued ones, in ascending byte order of their keys. It reads in small steps, so it may
 // or may not yield a record that is written during the loop; it yields every other record once. A record that cannot be
-// decoded as a T is logged and skipped, but not deleted. The loop ends early if something cannot be read; callers that act
-// on missing records must therefore check [Table.Err].
+// decoded as a T is logged and skipped, but not deleted. The loop ends early if the file cannot be read. Callers that act
+// on missing records must therefore check [Table.Err] after the loop.
 func (t *Table[T]) All() iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) { t.each(ascending, yield) }
 }

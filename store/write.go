@@ -43,7 +43,8 @@ func (db *DB) writeNow(entries ...entry) error {
 	return db.commit(slices.DeleteFunc(entries, func(e entry) bool { return e.key == "" })...)
 }
 
-// writeSoon queues a change. If the backlog is full, it commits the backlog first, and drops the change if that fails.
+// writeSoon queues a change. If the backlog is full, writeSoon commits the backlog first, unless the last commit failed. If
+// the backlog is still full then, writeSoon drops the change.
 func (db *DB) writeSoon(r row, c *change) {
 	e := entry{r, c}
 	if r.key == "" || db.queue(e, false) {
@@ -55,8 +56,9 @@ func (db *DB) writeSoon(r row, c *change) {
 	db.queue(e, true)
 }
 
-// queue adds e to the backlog; the first entry wakes the flusher. If the backlog is full, queue returns false, unless
-// mayDrop is set: then it drops e and returns true, as it does after Close.
+// queue adds e to the backlog and returns true; the first entry wakes the flusher. If the backlog is full, queue returns
+// false or, if mayDrop is set, drops e and returns true; it logs the first entry dropped since the last successful commit.
+// After Close queue drops e, logs that, and returns true.
 func (db *DB) queue(e entry, mayDrop bool) bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()
