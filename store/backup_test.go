@@ -11,7 +11,8 @@ import (
 	"perch/must"
 )
 
-// Each Put writes both tables in one commit, so a consistent copy holds them equal.
+// TestBackupWhileWriting checks that a backup is consistent. The writer changes both tables in one commit, so both have the
+// same number in a consistent copy.
 func TestBackupWhileWriting(t *testing.T) {
 	db := open(t, dbPath(t), Options{})
 	left, right := NewTable[int](db, "left"), NewTable[int](db, "right")
@@ -43,7 +44,7 @@ func TestBackupWhileWriting(t *testing.T) {
 		restored := open(t, path, Options{})
 		l, _, err1 := NewTable[int](restored, "left").Get("n")
 		r, _, err2 := NewTable[int](restored, "right").Get("n")
-		if err := errors.Join(err1, err2); err != nil || (l != r && l != r+1) { // PutSoon of the next may be flushed by Backup
+		if err := errors.Join(err1, err2); err != nil || (l != r && l != r+1) { // Backup may commit the next PutSoon
 			t.Errorf("the copy has %d and %d, %v", l, r, err)
 		}
 	}

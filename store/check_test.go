@@ -15,7 +15,7 @@ import (
 	"perch/must"
 )
 
-// Places in a bolt file that tests damage; package salvage knows the form.
+// Parts of the format of a bolt file; see package salvage.
 const (
 	pageHead   = 16
 	metaSize   = 64
@@ -23,7 +23,7 @@ const (
 	branchPage = 0x01
 )
 
-// check checks a file of that content.
+// check calls Check with a file that has the given content.
 func check(t testing.TB, content []byte, o Options, each func(table, key string, value []byte) error) (Content, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "some.db")
@@ -33,8 +33,8 @@ func check(t testing.TB, content []byte, o Options, each func(table, key string,
 	return Check(f, o, each)
 }
 
-// several is the content of a database with tables of all sizes: without pages of their own, of one page, with branches,
-// with records over many pages, empty, and with free pages.
+// several returns the content of a database that has free pages and four tables: an empty table, a table so small that it
+// has no page, a table of many records on several pages, and a table with a record that needs overflow pages.
 func several(t testing.TB) []byte {
 	t.Helper()
 	path := dbPath(t)
@@ -133,7 +133,8 @@ func TestCheckFindsDamageInEveryPage(t *testing.T) {
 	}
 }
 
-// FuzzCheck changes a database at one place, and mends the sums that would give that away.
+// FuzzCheck changes a database at one position, corrects the checksums of the meta records, and calls Check, which must not
+// panic.
 func FuzzCheck(f *testing.F) {
 	whole := several(f)
 	f.Add(uint32(2*pageSize), []byte{1, 2, 3})
@@ -159,7 +160,7 @@ func FuzzCheck(f *testing.F) {
 
 func TestAcquireLock(t *testing.T) {
 	path := dbPath(t)
-	held := must.Value(AcquireLock(path, time.Second))(t) // where there is none
+	held := must.Value(AcquireLock(path, time.Second))(t) // the file does not exist
 	if _, err := Open(path, Options{Timeout: time.Millisecond}); !errors.Is(err, ErrLocked) {
 		t.Errorf("made meanwhile: %v", err)
 	}
@@ -192,7 +193,7 @@ func TestOpenFollowsReplacedFile(t *testing.T) {
 		waited, err = Open(path, Options{Timeout: 10 * time.Second})
 		waits <- err
 	}()
-	time.Sleep(100 * time.Millisecond) // or it opens the new one at once, which is no less right
+	time.Sleep(100 * time.Millisecond) // so that Open waits for the lock; if it does not yet, the test passes, too
 	must.Succeed(t, os.Rename(other, path))
 	held.Release()
 	must.Succeed(t, <-waits)
@@ -225,7 +226,7 @@ func TestBackupFile(t *testing.T) {
 	}
 }
 
-// mend gives a meta record the sum that belongs to it.
+// mend corrects the checksum of a meta record.
 func mend(record []byte) {
 	sum := fnv.New64a()
 	sum.Write(record[:metaSize-8])

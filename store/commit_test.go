@@ -59,7 +59,8 @@ func TestCommits(t *testing.T) {
 	})
 }
 
-// A value written every second is on the disk after five, not after a pause that never comes.
+// TestSteadyWriterIsFlushed checks that a value that is written every second is committed every five seconds, although
+// there is never a pause of five seconds.
 func TestSteadyWriterIsFlushed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := open(t, dbPath(t), Options{})
@@ -74,7 +75,8 @@ func TestSteadyWriterIsFlushed(t *testing.T) {
 	})
 }
 
-// refuse makes every commit that needs another page fail, as a full disk does.
+// refuse makes every commit fail that needs more pages than are free in the file, as on a full disk. If yes is false, refuse
+// ends this.
 func refuse(db *DB, yes bool) {
 	db.writing.Lock()
 	defer db.writing.Unlock()
@@ -189,7 +191,8 @@ func TestWaitingForADiskThatRefuses(t *testing.T) {
 	}
 }
 
-// What is written while the disk works on the earlier value must not be taken for stored.
+// TestWrittenDuringACommit checks that a commit does not remove a value from the backlog that was written during the
+// commit.
 func TestWrittenDuringACommit(t *testing.T) {
 	db := open(t, dbPath(t), Options{FlushAfter: time.Hour})
 	numbers := NewTable[int](db, "numbers")

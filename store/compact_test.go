@@ -16,7 +16,7 @@ import (
 	"perch/store/storetest"
 )
 
-// hollow makes a file most of which is free, with some records, and returns its size.
+// hollow creates a database that has some records but is mostly free space. It returns the size of the file in bytes.
 func hollow(t testing.TB, path string) int64 {
 	t.Helper()
 	db := must.Value(Open(path, Options{FlushAfter: time.Hour}))(t)
@@ -34,7 +34,7 @@ func hollow(t testing.TB, path string) int64 {
 	return info.Size()
 }
 
-// filled reports what of hollow's records is not there.
+// filled returns an error unless the database has all records of hollow.
 func filled(db *DB) error {
 	n := 0
 	for k, v := range NewTable[string](db, "texts").All() {
@@ -107,7 +107,7 @@ func TestNoRoomToCompact(t *testing.T) {
 		before := hollow(t, path)
 		full := func(string) {
 			free := must.Value(FreeSpace(dir))(t)
-			_ = os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, free), 0o600) // as far as it goes
+			_ = os.WriteFile(filepath.Join(dir, "ballast"), make([]byte, free), 0o600) // an error is ignored: the disk is then full
 		}
 		var log bytes.Buffer
 		o := Options{CompactFrom: 1 << 20, Log: slog.New(slog.NewTextHandler(&log, nil))}
@@ -127,7 +127,8 @@ func TestNoRoomToCompact(t *testing.T) {
 	}
 }
 
-// childCompacts opens "STEP:FILE" and is gone when the rewriting has reached that step.
+// childCompacts opens the database FILE, where which is "STEP:FILE", and kills this process when the rewriting has reached
+// STEP.
 func childCompacts(which string) {
 	until, path, _ := strings.Cut(which, ":")
 	_, err := Open(path, Options{CompactFrom: 1 << 20, reached: func(step string) {
@@ -145,7 +146,7 @@ func TestKilledWhileCompacting(t *testing.T) {
 			path := dbPath(t)
 			before := hollow(t, path)
 			cmd, _ := child(t, "compact", step+":"+path)
-			_ = cmd.Wait() // it was killed
+			_ = cmd.Wait() // the error says that the process was killed
 			info := must.Value(os.Stat(path))(t)
 			if (info.Size() < before) != smaller || Exists(path+temporary) == smaller {
 				t.Errorf("%d bytes of %d, leftover: %v", info.Size(), before, Exists(path+temporary))

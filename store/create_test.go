@@ -38,7 +38,8 @@ func TestNewFile(t *testing.T) {
 	}
 }
 
-// pristine is what the bolt library writes first, in several steps that a power cut may part.
+// pristine returns the content of a file that the bolt library has just created. Bolt writes it in several steps, between
+// which the power may fail.
 func pristine(t *testing.T) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bolt")
@@ -47,7 +48,8 @@ func pristine(t *testing.T) []byte {
 	return read(t, path)
 }
 
-// A power cut at any moment of the first start, also of a start that writes in place, leaves a file that opens.
+// TestPowerCutAtFirstStart checks that Open succeeds after a power failure during the first start: with an incomplete
+// temporary file, and with an incomplete database file.
 func TestPowerCutAtFirstStart(t *testing.T) {
 	empty := pristine(t)
 	holed := bytes.Clone(empty)
@@ -84,7 +86,7 @@ func TestLeftoverBesideData(t *testing.T) {
 	}
 }
 
-// used is the content of a database with some records.
+// used returns the content of a database with some records.
 func used(t *testing.T) []byte {
 	t.Helper()
 	path := dbPath(t)
@@ -97,7 +99,7 @@ func used(t *testing.T) []byte {
 	return read(t, path)
 }
 
-// Data that cannot be read is never deleted: the error names the file and the cure, and every byte stays.
+// TestDamagedFileIsKept checks that Open does not change a damaged file, and that the error names the file and the remedy.
 func TestDamagedFileIsKept(t *testing.T) {
 	whole := used(t)
 	t.Logf("a database with three records has %d bytes", len(whole))
@@ -125,7 +127,7 @@ func TestDamagedFileIsKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := dbPath(t)
 			must.Succeed(t, os.WriteFile(path, content, 0o600))
-			for range 2 { // the first try must let go of the file
+			for range 2 { // the first attempt must unlock the file
 				db, err := Open(path, Options{Timeout: time.Millisecond})
 				if err == nil {
 					n := countAll(NewTable[string](db, "texts"))

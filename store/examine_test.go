@@ -18,7 +18,8 @@ import (
 	"perch/store/storetest"
 )
 
-// harm zeroes the page of records of a table that that database has, and returns the file.
+// harm returns the content of usedDatabase with one page of records of the table "robots" overwritten with zeros, and the
+// records before the damage.
 func harm(t testing.TB) (file []byte, want map[string]map[string]string) {
 	t.Helper()
 	file, want = usedDatabase(t)
@@ -28,7 +29,7 @@ func harm(t testing.TB) (file []byte, want map[string]map[string]string) {
 	return file, want
 }
 
-// findPage is the number of the first page in use that is wanted.
+// findPage returns the number of the first page for which wanted returns true.
 func findPage(t testing.TB, file []byte, wanted func(kind string, page []byte) bool) (number int) {
 	t.Helper()
 	path := dbPath(t)
@@ -57,7 +58,7 @@ func TestSalvageIsRepeatedAfterPowerCut(t *testing.T) {
 			path := filepath.Join(dir, "perch.db")
 			must.Succeed(t, os.WriteFile(path, damaged, 0o600))
 			db := open(t, path, Options{Salvage: true, reached: func(s string) {
-				if s == step { // what is on the disk at that moment
+				if s == step { // copies the directory as a power failure at this step would leave it
 					must.Succeed(t, os.CopyFS(cut, os.DirFS(dir)))
 				}
 			}})
@@ -112,7 +113,7 @@ func TestUnsalvageableFileIsLeft(t *testing.T) {
 				c.also(path)
 			}
 			before, _ := os.ReadDir(filepath.Dir(path))
-			for range 2 { // and the lock is free again
+			for range 2 { // the first attempt must unlock the file
 				c.o.Timeout = time.Millisecond
 				if _, err := Open(path, c.o); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), path) ||
 					!strings.Contains(err.Error(), c.says) {
@@ -178,7 +179,7 @@ func TestMissingDatabaseIsNotCreatedIfExpected(t *testing.T) {
 			t.Errorf("%s: left is %v", name, left)
 		}
 		must.Succeed(t, open(t, path, Options{}).Close())
-		must.Succeed(t, open(t, path, Options{Expect: true}).Close()) // it is there now
+		must.Succeed(t, open(t, path, Options{Expect: true}).Close()) // the database exists now
 	}
 }
 
@@ -197,8 +198,8 @@ func TestRefusedPutSoonIsReported(t *testing.T) {
 	must.Succeed(t, db.Refused())
 }
 
-// FuzzSalvage changes a database at one place, and mends the sums that would give that away: it is opened, then all of it
-// can be read and written, or it is refused.
+// FuzzSalvage changes a database at one position and corrects the checksums of the meta records. Then Open must fail, or
+// all tables must be readable and writable.
 func FuzzSalvage(f *testing.F) {
 	whole := several(f)
 	f.Add(uint32(2*pageSize), []byte{1, 2, 3})

@@ -9,8 +9,8 @@ import (
 	"perch/store"
 )
 
-// A table keeps values of one type. Put returns when the value is on the disk;
-// PutSoon returns at once, and a later read already sees the value.
+// A table stores values of one type. Put returns when the value is on the disk.
+// PutSoon returns at once, and later reads see the value.
 func ExampleTable() {
 	dir, err := os.MkdirTemp("", "perch-example")
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"perch/store/storetest"
 )
 
-// A card that stops answering makes the kernel raise a fault where the memory map is read. The process must live on.
+// TestFileVanishesWhileInUse checks that reads and writes return ErrDamaged if the memory map cannot be read, for example
+// because an SD card has failed. The kernel then raises a fault, which must not end the process.
 func TestFileVanishesWhileInUse(t *testing.T) {
 	for left, reopened := range map[int64]error{0: nil, 2 * pageSize: ErrDamaged} {
 		t.Run(fmt.Sprint(left, " bytes left"), func(t *testing.T) {
@@ -25,7 +26,7 @@ func TestFileVanishesWhileInUse(t *testing.T) {
 			must.Succeed(t, texts.Put("a", strings.Repeat("a", 20_000)))
 			must.Succeed(t, os.Truncate(path, left))
 
-			for range 2 { // a lock left behind would show the second time
+			for range 2 { // the second round would block if the first left a lock locked
 				if _, _, err := texts.Get("a"); !errors.Is(err, ErrDamaged) {
 					t.Errorf("Get = %v", err)
 				}
@@ -46,7 +47,7 @@ func TestFileVanishesWhileInUse(t *testing.T) {
 			if err := db.Close(); !errors.Is(err, ErrDamaged) {
 				t.Errorf("Close = %v", err)
 			}
-			// The lock is free again; a file that lost every byte is as good as new.
+			// The file must be unlocked. An empty file is treated as a new one.
 			db, err := Open(path, Options{Timeout: time.Millisecond})
 			if !errors.Is(err, reopened) {
 				t.Errorf("Open = %v, want %v", err, reopened)

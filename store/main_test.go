@@ -14,8 +14,8 @@ import (
 	"perch/must"
 )
 
-// The test program is also the other process of these tests: it opens PERCH_STORE_FILE and does what PERCH_STORE_CHILD
-// says until it is killed.
+// TestMain also implements the child processes of these tests: if PERCH_STORE_CHILD is set, the test program does what its
+// value says with the file PERCH_STORE_FILE, until it is killed.
 func TestMain(m *testing.M) {
 	switch os.Getenv("PERCH_STORE_CHILD") {
 	case "put":
@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// child starts this program in the role given and returns its standard output. It is killed when the test ends.
+// child starts this program as a child process with a role, which is a value of PERCH_STORE_CHILD, and returns its standard
+// output. The process is killed when the test ends.
 func child(t *testing.T, role, file string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -52,7 +53,7 @@ func childFails(err error) {
 	os.Exit(1)
 }
 
-// robot is a value as the domains have them.
+// robot is an example of a value in a table.
 type robot struct {
 	Name  string         `json:"name"`
 	Count int            `json:"count,omitempty"`

@@ -13,8 +13,8 @@ import (
 	"perch/must"
 )
 
-// TestAgainstMap drives a table and a plain map with the same random steps: at every moment, waiting or stored, reopened
-// or not, both hold the same.
+// TestAgainstMap does the same random steps with a table and with a map, and checks after each step that both have the same
+// content.
 func TestAgainstMap(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {

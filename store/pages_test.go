@@ -18,8 +18,8 @@ import (
 	"perch/store/salvage"
 )
 
-// usedDatabase is the content of the database of an appliance that has been used for some weeks: 512 KB, with tables of all
-// sizes and forms, and free pages.
+// usedDatabase returns the content of a database as after some weeks of use, and its records by table and key. The file has
+// 512 KB, tables of very different sizes, and free pages.
 func usedDatabase(t testing.TB) (file []byte, m map[string]map[string]string) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(5, 12))
@@ -65,7 +65,7 @@ func usedDatabase(t testing.TB) (file []byte, m map[string]map[string]string) {
 	return file, m
 }
 
-// lostOf compares what a database holds with what it should.
+// lostOf returns the records in want that the database does not have.
 func lostOf(t *testing.T, db *DB, want map[string]map[string]string) (lost []row) {
 	t.Helper()
 	for table, records := range want {
@@ -88,15 +88,16 @@ func lostOf(t *testing.T, db *DB, want map[string]map[string]string) (lost []row
 	return lost
 }
 
-// reports says whether a report says that a record may be lost.
+// reports reports whether the report s says that the record r may be lost.
 func reports(s *salvage.Report, r row) bool {
 	return slices.ContainsFunc(s.Lost, func(line string) bool {
 		return strings.Contains(line, fmt.Sprintf("%q", r.table)) || strings.Contains(line, "the last change") || line == "and more"
 	})
 }
 
-// TestEveryPageZeroed: of a file of 512 KB each page is zeroed, one at a time. All that is in the other pages is there,
-// what is lost is reported, the damaged file stays as it was, and what is acknowledged afterwards is kept.
+// TestEveryPageZeroed overwrites each page of a file of 512 KB with zeros, one page at a time, and opens the file with
+// Salvage. It checks that the records in other pages are saved, that losses are reported, that the damaged file is kept
+// unchanged, and that later writes are durable.
 func TestEveryPageZeroed(t *testing.T) {
 	t.Parallel()
 	file, want := usedDatabase(t)
@@ -161,8 +162,8 @@ func TestEveryPageZeroed(t *testing.T) {
 	}
 }
 
-// TestEveryPageZeroedWhileItRuns: each page is zeroed under an open database. What is read is right or an error, and what
-// is acknowledged afterwards is there at the next start.
+// TestEveryPageZeroedWhileItRuns overwrites each page of an open database with zeros, one page at a time. It checks that
+// every read returns the right value or an error, and that every value whose Put succeeded is there at the next start.
 func TestEveryPageZeroedWhileItRuns(t *testing.T) {
 	t.Parallel()
 	file, want := usedDatabase(t)
@@ -178,7 +179,7 @@ func TestEveryPageZeroedWhileItRuns(t *testing.T) {
 		must.Succeed(t, errors.Join(err, f.Close()))
 
 		memory := NewTable[string](db, "memory")
-		first := page%2 == 0 // else something is read before
+		first := page%2 == 0 // whether to write before the first read
 		put := func(key string) (kept bool) {
 			err := memory.Put(key, "a fact")
 			if err != nil && !errors.Is(err, ErrDamaged) {
@@ -206,7 +207,7 @@ func TestEveryPageZeroedWhileItRuns(t *testing.T) {
 		}
 		damage := memory.Err()
 		late := put("late")
-		if late && damage != nil || (db.Readable() == nil) != late { // the list of free pages is only looked at to write
+		if late && damage != nil || (db.Readable() == nil) != late { // damage to the list of free pages is found only by a write
 			t.Errorf("page %d: after %v a fact is acknowledged: %v; Readable = %v", page, damage, late, db.Readable())
 		}
 		if damage != nil {

@@ -38,7 +38,8 @@ func childHolds(file string) {
 	select {}
 }
 
-// childOpens waits for a line on which all start at once, and says whether it got the file.
+// childOpens waits until a file that starts all children at the same moment exists, opens the database, and prints whether
+// it succeeded.
 func childOpens(file string) {
 	for _, err := os.Stat(file + ".go"); err != nil; _, err = os.Stat(file + ".go") {
 		time.Sleep(time.Millisecond)
@@ -72,7 +73,7 @@ func TestKilledProcessKeepsWhatItAcknowledged(t *testing.T) {
 			acknowledged = n
 		}
 		must.Succeed(t, cmd.Process.Kill())
-		for lines.Scan() { // what it said before the kill arrived counts, too
+		for lines.Scan() { // reads the output that the child wrote before it was killed
 			if n, err := strconv.Atoi(lines.Text()); err == nil {
 				acknowledged = n
 			}
@@ -120,8 +121,8 @@ func TestLockedNamesTheOtherProcess(t *testing.T) {
 	open(t, path, Options{})
 }
 
-// traceable reports whether /proc/locks names files here by the device that stat gives. Layered ones, btrfs and the overlay
-// of a container among them, have devices of their own there.
+// traceable reports whether /proc/locks shows files of the file system of path with the device number that stat returns.
+// Layered file systems, such as btrfs and the overlay of a container, show another number.
 func traceable(path string) bool {
 	var fs syscall.Statfs_t
 	const ext4, tmpfs, xfs = 0xef53, 0x01021994, 0x58465342
@@ -153,7 +154,7 @@ func TestFindHolder(t *testing.T) {
 		{0xfe00, 77, 14},
 		{0xfe01, 77, 12},
 		{0xfe00, 78, 0},
-		{0x12310345, 78, 15}, // makedev(3): the minor's upper bits stand above the major's lower ones
+		{0x12310345, 78, 15}, // the minor number's upper bits are above the major number; see makedev(3)
 	} {
 		if got := findHolder(strings.NewReader(locks), c.dev, c.inode); got != c.want {
 			t.Errorf("findHolder(%#x, %d) = %d, want %d", c.dev, c.inode, got, c.want)
@@ -161,7 +162,8 @@ func TestFindHolder(t *testing.T) {
 	}
 }
 
-// Two first starts at the same moment must not each make a file and one lose its records with its own.
+// TestFirstStartOfSeveralAtOnce checks that of several processes that start for the first time at the same moment only one
+// gets the database, and the others fail with ErrLocked. If each created a file, records would be lost.
 func TestFirstStartOfSeveralAtOnce(t *testing.T) {
 	path := dbPath(t)
 	const n = 4

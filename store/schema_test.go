@@ -51,7 +51,7 @@ func TestMigrations(t *testing.T) {
 	must.Succeed(t, db.Close())
 
 	before := read(t, path)
-	for range 2 { // the first try lets go of the file
+	for range 2 { // the first attempt must unlock the file
 		_, err := Open(path, Options{Migrations: all[:1]})
 		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "schema 3, this one knows 1") {
 			t.Errorf("an older program: %v", err)

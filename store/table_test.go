@@ -28,7 +28,7 @@ func TestPutSoonKeepsWhatItWasGiven(t *testing.T) {
 	}
 }
 
-// A loop may write to the table it reads: a nested transaction would hang here.
+// TestLoopMayWrite checks that a loop may write to the table that it reads. With an open transaction it would hang.
 func TestLoopMayWrite(t *testing.T) {
 	db := open(t, dbPath(t), Options{})
 	numbers := NewTable[int](db, "numbers")
@@ -52,7 +52,7 @@ func TestLoopMayWrite(t *testing.T) {
 	}
 }
 
-// The record a step of the loop ended with may be gone when the next one begins.
+// TestLoopMayDeleteWhatItSaw checks that a loop continues after the last record of a step was deleted (see DB.walk).
 func TestLoopMayDeleteWhatItSaw(t *testing.T) {
 	db := open(t, dbPath(t), Options{})
 	numbers := NewTable[int](db, "numbers")
@@ -130,7 +130,7 @@ func TestBadTableNames(t *testing.T) {
 	}
 }
 
-// One record of the wrong shape must not hide the others, nor be lost.
+// TestRecordOfAnotherShape checks that a record that cannot be decoded is skipped and logged, but not deleted.
 func TestRecordOfAnotherShape(t *testing.T) {
 	path := dbPath(t)
 	var log bytes.Buffer

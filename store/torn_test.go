@@ -17,7 +17,8 @@ import (
 	"perch/must"
 )
 
-// A disk writes a sector whole or not at all; what was not synced reaches it in any order, or never.
+// sector is the size of a sector in bytes. A disk writes a sector completely or not at all. Data that was not synced
+// reaches the disk in any order, or never.
 const sector = 512
 
 type written struct {
@@ -25,17 +26,17 @@ type written struct {
 	data []byte
 }
 
-// recorded is what bolt wrote for one transaction: pages, which it syncs, and then the meta page, which it syncs.
+// recorded is what bolt wrote for one transaction: first the pages, which it syncs, and then the meta page, which it syncs.
 type recorded struct {
-	before []byte // what was on the disk
-	size   int64  // of the file, which has grown before the pages were written
+	before []byte // content of the file before the transaction
+	size   int64  // size of the file in bytes; it may grow before the pages are written
 	pages  []written
 	meta   written
-	after  []byte // what was on the disk once it was acknowledged
+	after  []byte // content of the file after the transaction
 }
 
-// recorder stands between bolt and its file. Bolt has that place for tests of its own; a version that calls it by another
-// name fails here.
+// recorder records what bolt writes to its file. For this, record replaces bolt's unexported function ops.writeAt, which
+// bolt's own tests also replace. It panics if a version of bolt has no such function.
 type recorder struct {
 	path   string
 	before []byte
@@ -68,7 +69,7 @@ func record(t *testing.T, db *DB, path string) *recorder {
 	return r
 }
 
-// commit is what the transaction that has just returned wrote.
+// commit returns what the last transaction wrote.
 func (r *recorder) commit(t *testing.T) recorded {
 	t.Helper()
 	if len(r.pages) > 0 || len(r.last.pages) == 0 {
@@ -80,11 +81,11 @@ func (r *recorder) commit(t *testing.T) recorded {
 	return c
 }
 
-// sectors lays some of the sectors of what was written over a file.
+// sectors copies those sectors of w to the file for which which returns true, and returns the file.
 func sectors(file []byte, w written, which func() bool) []byte {
 	for n := 0; n < len(w.data); n += sector {
 		at := int(w.at) + n
-		if which() && at+sector <= len(file) { // what has no room yet is not written either
+		if which() && at+sector <= len(file) { // a sector beyond the end of the file is not written
 			copy(file[at:], w.data[n:n+sector])
 		}
 	}
@@ -93,8 +94,8 @@ func sectors(file []byte, w written, which func() bool) []byte {
 
 func always() bool { return true }
 
-// cutInPages is what may be on the disk when the power goes before the meta page is written: all sectors of some pages and
-// some sectors of others, in a file that may not have grown.
+// cutInPages returns what may be on the disk if the power fails before the meta page is written: all sectors of some pages
+// and some sectors of others, in a file that may not have grown yet.
 func (c recorded) cutInPages(random *rand.Rand) []byte {
 	file := bytes.Clone(c.before)
 	if grown := int(c.size) - len(file); grown > 0 && random.IntN(4) > 0 {
@@ -112,7 +113,7 @@ func (c recorded) cutInPages(random *rand.Rand) []byte {
 	return file
 }
 
-// whole is the file with all pages, before its meta page is written.
+// whole returns the file with all pages, before the meta page is written.
 func (c recorded) whole() []byte {
 	file := append(bytes.Clone(c.before), make([]byte, max(0, int(c.size)-len(c.before)))...)
 	for _, w := range c.pages {
@@ -121,8 +122,8 @@ func (c recorded) whole() []byte {
 	return file
 }
 
-// cutInMeta is what may be on the disk when the power goes while the meta page is written. A bad card does not even keep
-// a sector whole.
+// cutInMeta returns what may be on the disk if the power fails while the meta page is written: some of its sectors or, with
+// a bad SD card, a part of a sector.
 func (c recorded) cutInMeta(random *rand.Rand) []byte {
 	file := c.whole()
 	if random.IntN(2) == 0 {
@@ -137,7 +138,7 @@ type model map[string]string
 
 func (m model) equal(o model) bool { return maps.Equal(m, o) }
 
-// content opens a file as the next start would and returns what it holds.
+// content opens a database file and returns its records. Keys of the model are the table's name and the record's key.
 func content(path string) (model, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -160,7 +161,8 @@ func content(path string) (model, error) {
 	return m, db.Close()
 }
 
-// after opens what a power cut left, which must be one of the models, and goes on to write in it.
+// after opens a file that a power failure has left, and returns the index in want of the model that the records equal. If
+// further is set, it also checks that the database can be written. It returns an error if no model equals the records.
 func after(path string, file []byte, further bool, want ...model) (which int, err error) {
 	if err := os.WriteFile(path, file, 0o600); err != nil {
 		return 0, err
@@ -191,7 +193,7 @@ func after(path string, file []byte, further bool, want ...model) (which int, er
 	return which, err
 }
 
-// writes does one acknowledged change of random size in m and in the database.
+// writes changes random records in m and in the database, and commits them.
 func writes(t *testing.T, random *rand.Rand, m model, tables map[string]*Table[string]) {
 	t.Helper()
 	for range random.IntN(40) {
@@ -213,7 +215,7 @@ func writes(t *testing.T, random *rand.Rand, m model, tables map[string]*Table[s
 	must.Succeed(t, tables["a"].Put("acknowledged", m["aacknowledged"]))
 }
 
-// eachCommit records the commits of a run of random changes.
+// eachCommit makes n commits with random changes, and calls see with each commit and the records before and after it.
 func eachCommit(t *testing.T, seed uint64, n int, see func(random *rand.Rand, c recorded, before, after model)) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -229,8 +231,8 @@ func eachCommit(t *testing.T, seed uint64, n int, see func(random *rand.Rand, c 
 	}
 }
 
-// TestPowerCutInACommit: whatever part of a transaction reaches the disk, all that was acknowledged before is there, and
-// the transaction itself wholly or not at all.
+// TestPowerCutInACommit checks that after a power failure during a commit, the file has the result of all earlier commits,
+// and all or nothing of the interrupted one.
 func TestPowerCutInACommit(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cut.db")
 	cuts, taken, grown := 0, 0, 0
