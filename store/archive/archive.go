@@ -1,5 +1,5 @@
-// Package archive makes and restores backups of a data directory. A backup is a tar with a
-// manifest, the database, the settings and the files of one folder.
+// Package archive makes and restores backups of Perch's data directory. A backup is a tar with a
+// manifest, the database, the settings and the files of one folder, the firmware.
 package archive
 
 import (
@@ -175,8 +175,8 @@ func (m Manifest) String() string {
 		m.Perch, m.Appliance, len(m.Files), float64(m.Bytes())/1e6)
 }
 
-// Backup is a backup that is ready to be written. Its files are open, so that it stays complete even if
-// files are removed from the data directory.
+// Backup is a backup that is ready to be written. Its files are open, so that the backup stays complete
+// even if files are removed from the data directory.
 type Backup struct {
 	Manifest Manifest
 	text     []byte              // the manifest in JSON
@@ -186,7 +186,7 @@ type Backup struct {
 // Close closes the files.
 func (p *Backup) Close() {
 	for _, f := range p.files {
-		_ = f.Close() // nothing was written
+		_ = f.Close() // an error does not matter: the files are not needed any more
 	}
 }
 
@@ -243,9 +243,9 @@ func (r contextReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// unpack reads a whole backup. It checks the manifest and calls accept with it. Then, for each file, it
-// calls create, writes the content to the result and closes the result. Errors for an invalid backup
-// are of type store.Shown.
+// unpack reads a whole backup. It checks the manifest and calls accept with the manifest. Then, for each
+// file, it calls create, writes the content to the result and closes the result. Errors for an invalid
+// backup are of type store.Shown.
 func unpack(r io.Reader, folder Folder, accept func(Manifest) error, create func(File) (io.WriteCloser, error)) (m Manifest, err error) {
 	t := tar.NewReader(r)
 	if m, err = readManifest(t); err != nil {
@@ -343,8 +343,8 @@ func (r *readErrors) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unreadableBackup converts an error of reading the tar: it may be caused by an invalid backup, a
-// slow client or a broken connection.
+// unreadableBackup converts an error of reading the tar, which may be caused by an invalid backup, a
+// slow client or a broken connection. For the first two it returns a store.Shown.
 func unreadableBackup(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -93,14 +93,15 @@ func (d Directory) collect(ctx context.Context, p *Backup, copyDatabase func(io.
 	return missing, p.listFiles(ctx, d.Folder, d.Log)
 }
 
-// listFiles adds the files to the manifest, the database first. It logs and leaves out files whose
-// content does not match their name.
+// listFiles adds the files to the manifest, the database first, and encodes the manifest. It logs and
+// leaves out files that File.check refuses, for example because their content does not match their name.
+// It returns an error if the database is one of them.
 func (p *Backup) listFiles(ctx context.Context, folder Folder, log *slog.Logger) (err error) {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(p.files)), func(name string) bool { return name == databaseName })
 	names = append([]string{databaseName}, names...)
 	for _, name := range names {
 		hash := sha256.New()
-		n, err := io.Copy(hash, contextReader{ctx, io.NewSectionReader(p.files[name], 0, 1<<62)}) // to the end of the file
+		n, err := io.Copy(hash, contextReader{ctx, io.NewSectionReader(p.files[name], 0, 1<<62)}) // reads to the end of the file
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
@@ -130,7 +131,7 @@ func openSettings(data string) (*os.File, error) {
 	return f, nil
 }
 
-// openFolder opens the files of the folder that are not in files yet, and adds them.
+// openFolder opens those files of the folder that are not in the map files yet, and adds them to it.
 func (d Directory) openFolder(files map[string]*os.File) error {
 	names, err := d.Folder.list(d.Path)
 	if err != nil {
@@ -142,7 +143,7 @@ func (d Directory) openFolder(files map[string]*os.File) error {
 		}
 		f, err := os.Open(filepath.Join(d.Path, name))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it was removed in the meantime
+			continue // the file was removed in the meantime
 		}
 		if err != nil {
 			return fmt.Errorf("read the folder %s: %w", d.Folder.Name, err)
@@ -152,9 +153,9 @@ func (d Directory) openFolder(files map[string]*os.File) error {
 	return nil
 }
 
-// unnamedFile creates a file in the data directory and unlinks it, so that it disappears when it is
-// closed. If the directory cannot be written, it uses the system's temporary directory: an appliance
-// with a failing card needs a backup most.
+// unnamedFile creates a file in the data directory and unlinks it, so that the file disappears when it
+// is closed. If the directory cannot be written, unnamedFile uses the system's temporary directory,
+// because an appliance with a failing SD card needs a backup most.
 func unnamedFile(data string) (*os.File, error) {
 	f, err := os.CreateTemp(data, ".backup-*")
 	if err != nil {
@@ -166,8 +167,8 @@ func unnamedFile(data string) (*os.File, error) {
 	return f, err
 }
 
-// WriteFile calls write to write a backup to a file that only its owner can read. After an error the
-// file is unchanged. An existing file is replaced only if force is true.
+// WriteFile calls write to write a backup to a file that only its owner can read. An existing file is
+// replaced only if force is true, and only after the backup was written completely.
 func WriteFile(path string, force bool, write func(io.Writer) (Manifest, error)) (m Manifest, err error) {
 	if info, err := os.Lstat(path); err == nil && (info.IsDir() || !force) {
 		return m, existsError(path, info.IsDir())
@@ -219,7 +220,8 @@ func renameNew(from, to string) error {
 	return os.Rename(from, to)
 }
 
-// Receive copies a backup from r to w, and checks it.
+// Receive copies a backup from r to w, and checks the manifest and the hashes of all files. Errors for
+// an invalid backup are of type store.Shown.
 func Receive(r io.Reader, folder Folder, w io.Writer) (Manifest, error) {
 	received := io.TeeReader(r, w)
 	m, err := unpack(received, folder, func(Manifest) error { return nil }, func(File) (io.WriteCloser, error) { return discarded{io.Discard}, nil })

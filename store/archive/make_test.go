@@ -68,7 +68,8 @@ func TestBackupRetriesWhenFilesChange(t *testing.T) {
 	}
 }
 
-// Files that are missing or damaged do not prevent a backup of the others.
+// TestBackupIsStreamed checks that a large backup takes little memory, and that missing and damaged files
+// do not prevent the backup.
 func TestBackupIsStreamed(t *testing.T) {
 	data := t.TempDir()
 	db := must.Value(store.Open(DatabasePath(data), store.Options{}))(t)

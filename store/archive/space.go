@@ -18,10 +18,10 @@ func diskFault(err error) error {
 	return err
 }
 
-// spareSpace is how many bytes must stay free after a restore.
+// spareSpace is the number of bytes that must stay free after a restore.
 const spareSpace = 16 << 20
 
-// checkSpace returns an error unless need+spareSpace bytes are free on the disk of dir.
+// checkSpace returns an error unless need+spareSpace bytes are free on the disk of the directory dir.
 func checkSpace(dir string, need int64) error {
 	free, err := store.FreeSpace(dir)
 	if err != nil {

@@ -18,17 +18,17 @@ import (
 )
 
 // A backup is restored in two steps. First its files are staged in a folder of the data directory,
-// and after all of them were checked and synced, a marker is added. The next start of the appliance
-// swaps the staged files in (replaces the current files by them) before it opens any file. Without a
-// marker it removes the folder instead.
+// and after all of them were checked and synced, a marker file is added. The next start of the
+// appliance replaces the current files with the staged files ("swaps them in") before it opens any
+// file. If the folder has no marker, the appliance removes the folder instead.
 const (
 	stageName    = "restore"                        // the folder
 	markerName   = "ready"                          // the marker in the folder
 	previousName = databaseName + ".before-restore" // new name of the previous database
 )
 
-// Stage reads and checks a whole backup, and makes the next start swap it in. It replaces an earlier
-// staged backup. After an error no backup is staged, not even an earlier one. Errors for an invalid
+// Stage reads and checks a whole backup, and makes the next start swap it in. It first removes an
+// earlier staged backup; unless that fails, no backup is staged after an error. Errors for an invalid
 // backup are of type store.Shown.
 func (d Directory) Stage(ctx context.Context, r io.Reader) (m Manifest, err error) {
 	dir := filepath.Join(d.Path, stageName)

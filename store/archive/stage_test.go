@@ -23,17 +23,17 @@ import (
 	"perch/store/archive/archivetest"
 )
 
-// at is the data directory of a program that knows no migrations.
+// at returns a Directory for the path data, without migrations.
 func at(data string, log *slog.Logger) Directory {
 	return Directory{Path: data, Perch: "dev", Folder: firmware(), Log: log}
 }
 
-// firmware is the folder with files of firmware.
+// firmware returns a Folder for files of firmware.
 func firmware() Folder {
 	return Folder{Name: "firmware", Below: []string{ota.AssetsFolder}, Allowed: ota.AllowedFile, Table: "firmware", FileOf: ota.ImageFile}
 }
 
-// database is a small one that says which it is.
+// database returns the content of a database with one record, whose value is which.
 func database(t testing.TB, which string, migrations ...store.Migration) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), which+".db")
@@ -42,7 +42,7 @@ func database(t testing.TB, which string, migrations ...store.Migration) []byte 
 	return archivetest.Read(t, path)
 }
 
-// parcel is a backup that a test makes by hand, right or wrong.
+// parcel is a valid or invalid backup that a test builds from parts.
 type parcel struct {
 	manifest Manifest
 	files    []entry
@@ -62,12 +62,12 @@ func newParcel(schema int, files ...entry) *parcel {
 	return p
 }
 
-// image is a file of the catalogue.
+// image returns a firmware image, named by its hash.
 func image(text string) entry {
 	return entry{name: "firmware/" + ota.ImageFile(fmt.Sprintf("%x", sha256.Sum256([]byte(text)))), text: []byte(text)}
 }
 
-// small is a right one.
+// small returns a valid backup, whose content is called "new" in these tests.
 func small(t testing.TB) *parcel {
 	return newParcel(0, entry{name: "perch.db", text: database(t, "new")}, image("new"),
 		entry{name: "firmware/assets/fonts", text: []byte("new fonts")}, entry{name: settingsName, text: []byte("name: new\n")})
@@ -98,10 +98,10 @@ func pile(t testing.TB, files ...entry) []byte {
 	return out.Bytes()
 }
 
-// lived is a data directory with an old database, image and secret.
+// lived returns a new data directory with the content that is called "old" in these tests.
 func lived(t testing.TB) string { return lives(t, t.TempDir()) }
 
-// lives fills a data directory as lived does.
+// lives writes a database, an image, settings and a secret to a data directory, and returns the directory.
 func lives(t testing.TB, data string) string {
 	t.Helper()
 	old := image("old")
@@ -112,7 +112,8 @@ func lives(t testing.TB, data string) string {
 	return data
 }
 
-// which reports whether all in a data directory is old or new.
+// which returns "old" or "new" for the content of a data directory. It fails the test if the content is
+// mixed.
 func which(t *testing.T, data string) string {
 	t.Helper()
 	db := must.Value(store.Open(DatabasePath(data), store.Options{}))(t)
@@ -188,7 +189,7 @@ func TestInvalidBackupChangesNothing(t *testing.T) {
 		"a size that is none":         {change(func(p *parcel) { p.manifest.Files[2].Size = -1 }), "bad_backup", "cannot have"},
 		"an image too large":          {change(func(p *parcel) { p.manifest.Files[1].Size = 17 << 20 }), "bad_backup", "cannot have"},
 		"a database too large":        {change(func(p *parcel) { p.manifest.Files[0].Size = 1 << 40 }), "bad_backup", "cannot have"},
-		"a database for no disk":      {change(func(p *parcel) { p.manifest.Files[0].Size = 4 << 30 }), "", ""}, // it may well have room
+		"a database for no disk":      {change(func(p *parcel) { p.manifest.Files[0].Size = 4 << 30 }), "", ""}, // some disks have enough space
 		"a link for a file":           {change(func(p *parcel) { p.files[2].kind = tar.TypeSymlink }), "bad_backup", "does not match the manifest"},
 		"a hard link":                 {change(func(p *parcel) { p.files[2].kind = tar.TypeLink }), "bad_backup", "does not match the manifest"},
 		"a folder":                    {change(func(p *parcel) { p.files[2].kind = tar.TypeDir }), "bad_backup", "does not match the manifest"},
@@ -295,7 +296,7 @@ func TestLinksAndMountsAreNotReplaced(t *testing.T) {
 	}
 }
 
-// stagedIn is a lived data directory in which a backup is staged.
+// stagedIn returns a data directory with old content in which the backup small is staged.
 func stagedIn(t *testing.T) string {
 	t.Helper()
 	data := lived(t)
@@ -420,7 +421,7 @@ func TestNoRoomToRestore(t *testing.T) {
 	ballast := func() {
 		var disk syscall.Statfs_t
 		must.Succeed(t, syscall.Statfs(data, &disk))
-		_ = os.WriteFile(filepath.Join(data, "ballast"), make([]byte, int64(disk.Bavail)*int64(disk.Bsize)-200_000), 0o600) // as much as there is
+		_ = os.WriteFile(filepath.Join(data, "ballast"), make([]byte, int64(disk.Bavail)*int64(disk.Bsize)-200_000), 0o600) // an error is ignored: the disk is then full
 	}
 	fits := newParcel(0, entry{name: "perch.db", text: database(t, "new")}, entry{name: "firmware/assets/fonts", text: make([]byte, 2<<20)})
 	text = fits.tar(t)
@@ -433,7 +434,7 @@ func TestNoRoomToRestore(t *testing.T) {
 	}
 }
 
-// counted counts what is read of it, and does something at a point.
+// counted is a Reader that calls do once, when more than at bytes were read.
 type counted struct {
 	io.Reader
 	n, at int
@@ -450,8 +451,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// FuzzUnpack reads a backup from outside. What is placed is what the manifest
-// says, under names that there is a place for.
+// FuzzUnpack checks that unpack creates only files with safe names, and that after success the files are
+// those of the manifest.
 func FuzzUnpack(f *testing.F) {
 	db := entry{name: "perch.db", text: []byte("database")}
 	f.Add(newParcel(0, db, image("new"), entry{name: "firmware/assets/fonts", text: []byte("fonts")}).tar(f))

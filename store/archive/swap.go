@@ -65,8 +65,8 @@ func (d Directory) removeOutdated() error {
 }
 
 // readStaged returns the manifest of the staged backup, and whether the backup is ready to be swapped
-// in. It checks the hash of every file again, because SD cards lose data, unless a swap was
-// interrupted and has to be finished.
+// in. It checks the hash of every file again, because SD cards lose data. It skips this check if an
+// interrupted swap has to be finished.
 func readStaged(data string) (m Manifest, ready bool, err error) {
 	dir := filepath.Join(data, stageName)
 	text, err := os.ReadFile(filepath.Join(dir, markerName))
@@ -80,7 +80,7 @@ func readStaged(data string) (m Manifest, ready bool, err error) {
 		return m, false, fmt.Errorf("read the marker: %w", err)
 	}
 	if _, err := os.Lstat(filepath.Join(dir, databaseName)); errors.Is(err, fs.ErrNotExist) {
-		return m, true, nil // a swap was interrupted after it moved the database
+		return m, true, nil // a swap was interrupted after the database was moved
 	}
 	for _, f := range m.Files {
 		if err := f.checkHash(filepath.Join(dir, filepath.FromSlash(f.Name))); err != nil {
@@ -109,13 +109,14 @@ func (f File) checkHash(path string) error {
 
 // step is a step of the swap. It can be repeated after an interruption.
 type step struct {
-	name string // for errors
+	name string // description of the step in errors
 	run  func() error
 }
 
-// swapSteps returns the steps that replace the current files by the staged ones. After an
+// swapSteps returns the steps that replace the current files with the staged ones. After an
 // interruption the next start runs all of them again; completed steps do nothing. The last step
-// removes the marker. The renames of each step are synced before the next step.
+// renames the marker, so that the swap is not repeated. The renames of each step are synced before the
+// next step.
 func (d Directory) swapSteps() []step {
 	data := d.Path
 	path := func(names ...string) string { return filepath.Join(append([]string{data}, names...)...) }
@@ -186,5 +187,5 @@ func (d Directory) Restore(ctx context.Context, r io.Reader) (m Manifest, previo
 	return m, previous, nil
 }
 
-// lockTimeout is how long a command waits for the lock of a database that another process uses.
+// lockTimeout is the maximum time to wait for the lock of a database that another process uses.
 const lockTimeout = time.Second

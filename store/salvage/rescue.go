@@ -19,7 +19,7 @@ type rescue struct {
 	list     []pair // one for each table, without a key; value is bolt's description of the table
 	gaps     []gap
 	older    bool // whether the tables are from before the last commit, because the latest could not be read
-	stray    int  // number of pages in use that belong to no known part of the tree
+	stray    int  // number of unreachable pages in use that could not be assigned to a gap
 
 	to      *bbolt.DB
 	pending []pair         // records for the next transaction
@@ -33,14 +33,14 @@ type pair struct {
 	key, value []byte
 }
 
-// gap is a part of the tree whose page could not be read.
+// gap is a damaged part of the tree.
 type gap struct {
 	part
-	pages int // number of pages below it that copyOrphans has found
+	pages int // number of pages below the part that copyOrphans has found
 }
 
-// newRescue reads the list of tables. Each commit writes the list to another page, so if the latest list is damaged,
-// newRescue uses the previous one.
+// newRescue returns a rescue that has read the list of tables. Each commit writes the list to another page, so if the
+// latest list is damaged, newRescue uses the previous one.
 func newRescue(to *bbolt.DB, file io.ReaderAt, size int64, valid Validator) (*rescue, error) {
 	metas, err := readMetas(file)
 	if err != nil {
@@ -135,8 +135,9 @@ func (r *rescue) copyOrphan(t tree, page []byte, count int) error {
 	return t.leaf(page, count, r.gaps[match].part)
 }
 
-// report returns descriptions of the lost records, and the tables that lost some. A gap counts as recovered if copyOrphans
-// has found pages for it and there are no stray pages: then none of its pages is missing.
+// report returns descriptions of the lost records, and the tables that lost some. After maxLost descriptions it adds "and
+// more". A gap counts as recovered if copyOrphans has found pages for it and there are no stray pages: then none of the
+// gap's pages is missing.
 func (r *rescue) report() (lost, tables []string) {
 	if r.older {
 		lost = append(lost, "the last change before the damage")
@@ -166,7 +167,7 @@ func (r *rescue) report() (lost, tables []string) {
 	return lost, tables
 }
 
-// add queues a record, and flushes once a megabyte is queued.
+// add queues a record, and flushes the queue when it has at least 1 MiB.
 func (r *rescue) add(table string, key, value []byte) error {
 	r.pending = append(r.pending, pair{table, bytes.Clone(key), bytes.Clone(value)})
 	r.size += len(table) + len(key) + len(value)

@@ -1,5 +1,6 @@
 // Package salvage reads bolt files that may be damaged, page by page. The bolt library trusts every number in a file: with a
-// damaged page it panics, reads beyond the end of the file or loops. This package supports files whose top-level buckets,
+// damaged page it panics, reads beyond the end of the file or loops. Package store uses this package to check a file before
+// bolt opens it, and to copy the readable records of a damaged file. The package supports files whose top-level buckets,
 // here called tables, hold no other buckets. It does not interpret the records.
 package salvage
 
@@ -24,8 +25,8 @@ var ErrNothing = errors.New("nothing can be read of it")
 type Validator func(key, value []byte) bool
 
 // Check returns an error unless every page in use can be read and is used once, and every record is valid. A file that
-// passes is safe to open with bolt. metas is the number of intact meta records, which is 1 after a power failure during
-// the last commit, and otherwise 2.
+// passes is safe to open with bolt. metas is the number of intact meta records: 2, or 1 if one is damaged, for example
+// because of a power failure during the last commit.
 func Check(file io.ReaderAt, size int64, valid Validator) (metas int, err error) {
 	intact, err := readMetas(file)
 	if err != nil {
@@ -69,7 +70,7 @@ func Copy(to *bbolt.DB, file io.ReaderAt, size int64, valid Validator) (Copied, 
 
 // Report describes the salvage of a damaged file.
 type Report struct {
-	At      time.Time `json:"at"`
+	At      time.Time `json:"at"` // time of the salvage
 	Cause   string    `json:"cause"`
 	Kept    string    `json:"kept,omitempty"`    // new path of the damaged file; empty if the file is still in use
 	Records int       `json:"records,omitempty"` // number of saved records

@@ -18,18 +18,18 @@ import (
 	"perch/must"
 )
 
-// text is what the records of these tests are made of.
+// text is the Validator of these tests: a key has 4 bytes, and a value consists of the letter x.
 func text(key, value []byte) bool { return len(key) == 4 && bytes.Trim(value, "x") == nil }
 
-// openBolt opens a file of bolt, or makes it.
+// openBolt opens or creates a bolt file.
 func openBolt(t testing.TB, path string) *bbolt.DB {
 	t.Helper()
 	db := must.Value(bbolt.Open(path, 0o600, &bbolt.Options{PageSize: PageSize, FreelistType: bbolt.FreelistMapType, NoSync: true}))(t)
 	return db
 }
 
-// sample is a file with a table of several pages, one that has no page to itself, one with a record over many pages, and
-// free pages. It returns the number of records of each, too.
+// sample returns a file and the number of records by table. The file has a table of several pages, a table so small that
+// it has no page, a table with a record that needs overflow pages, and free pages.
 func sample(t testing.TB) (file []byte, records map[string]int) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "sample.db")
@@ -49,7 +49,7 @@ func sample(t testing.TB) (file []byte, records map[string]int) {
 	return file, map[string]int{"many": 1000, "small": 2, "large": 1}
 }
 
-// recovered copies a file and returns what was found and what the copy holds.
+// recovered calls Copy for a file. It returns the results of Copy, and the number of records by table in the copy.
 func recovered(t testing.TB, file []byte) (Copied, map[string]int, error) {
 	t.Helper()
 	to := openBolt(t, filepath.Join(t.TempDir(), "copy.db"))
@@ -121,8 +121,8 @@ func TestCopyOfWhatIsNoDatabaseFindsNothing(t *testing.T) {
 	}
 }
 
-// FuzzCopy changes a file at one place and mends the sums that would give that away: a file that passes Check can be read
-// whole by bolt, and what Copy writes are records.
+// FuzzCopy changes a file at one position and corrects the checksums of the meta records. It checks that bolt can read the
+// whole file if Check accepts it, and that Copy writes only valid records.
 func FuzzCopy(f *testing.F) {
 	whole, _ := sample(f)
 	f.Add(uint32(2*PageSize), []byte{1, 2, 3})

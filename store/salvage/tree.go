@@ -81,12 +81,12 @@ type tree struct {
 	lost   func(p part, cause error) error             // called for each damaged part; an error ends the walk
 }
 
-// part is a subtree: a page and the pages below it. It holds the list of tables, or the keys of one table in the range
-// from low (inclusive) to high (exclusive). Nil means no bound.
+// part is a subtree: a page and the pages below it. It holds the list of tables or the records of one table. Its keys are
+// in the range from low (inclusive) to high (exclusive). Nil means no bound.
 type part struct {
 	table     string // empty for the list of tables
 	low, high []byte
-	depth     int
+	depth     int    // number of levels above the part
 	page      uint64 // number of the first page; set by walk
 }
 
@@ -107,7 +107,8 @@ func newTree(file io.ReaderAt, pages uint64, valid Validator) *tree {
 	return t
 }
 
-// page reads a page and its overflow pages, and marks them as seen.
+// page reads a page and its overflow pages, and marks them as seen. It returns their content, the kind of the page and its
+// count of entries.
 func (t *tree) page(id uint64) (page []byte, kind uint16, count int, err error) {
 	if id < 2 || id >= t.pages {
 		return nil, 0, 0, fmt.Errorf("page %d does not exist", id)
@@ -148,7 +149,7 @@ func (t *tree) markSeen(id uint64) error {
 	return nil
 }
 
-// walk checks page id, which belongs to part p, and the pages below it.
+// walk checks page id, which is the root of part p, and the pages below it. It calls t.lost for each damaged part.
 func (t *tree) walk(id uint64, p part) error {
 	p.page = id
 	if p.depth > maxDepth {
@@ -201,10 +202,11 @@ func element(page []byte, i int, kind uint16) (key []byte, value uint64, flags u
 	return key, uint64(at) + uint64(position) + uint64(len(key)), binary.NativeEndian.Uint32(e), ok
 }
 
-// errLeaf is the cause of a damaged record or table.
+// errLeaf is the error for a damaged record or a damaged description of a table.
 var errLeaf = errors.New("a page of records is damaged")
 
-// leaf checks the records or tables of a page.
+// leaf checks the entries of a leaf page. It calls t.record for each record, t.table for each table, and t.lost for each
+// damaged entry.
 func (t *tree) leaf(page []byte, count int, p part) error {
 	last := p
 	for i := range count {
@@ -236,8 +238,8 @@ func (t *tree) leaf(page []byte, count int, p part) error {
 	return nil
 }
 
-// walkTable checks a table. Its value is the number of its root page (8 bytes), a sequence number (8) and, if the table is
-// so small that the root page is 0, an inline page.
+// walkTable checks a table. value is bolt's description of the table: the number of the root page (8 bytes), a sequence
+// number (8) and, if the table is so small that the root page is 0, an inline page.
 func (t *tree) walkTable(p part, name, value []byte) error {
 	if len(value) < pageHead || len(name) == 0 || len(name) > maxName {
 		return t.lost(p, errLeaf)
@@ -272,7 +274,7 @@ func (t *tree) freePages(id uint64) ([]uint64, error) {
 		return nil, err
 	}
 	list, count := page[pageHead:], uint64(n)
-	if count == 0xffff { // the real count does not fit into 16 bits; it comes before the list
+	if count == 0xffff { // the real count does not fit into 16 bits, and is stored before the list
 		count, list = binary.NativeEndian.Uint64(list), list[8:]
 	}
 	if kind != freelistPage || count > uint64(len(list))/8 {

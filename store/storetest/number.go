@@ -8,8 +8,8 @@ import (
 	"perch/must"
 )
 
-// Number returns the value of an environment variable, such as PERCH_KILLS, or defaultValue if it is
-// not set.
+// Number returns the number in an environment variable, such as PERCH_KILLS, or defaultValue if the
+// variable is empty or not set.
 func Number(t *testing.T, name string, defaultValue uint64) uint64 {
 	t.Helper()
 	text := os.Getenv(name)

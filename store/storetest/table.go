@@ -1,5 +1,5 @@
 // Package storetest helps to test packages that store records: it has a table in memory, a small
-// disk, and settings for tests that kill the process.
+// disk, and a function that reads the settings of tests from the environment.
 package storetest
 
 import (
@@ -16,11 +16,12 @@ type Table[T any] struct {
 	Kept   map[string]T // the records; must not be read while other goroutines write
 	Last   T            // the value that was written last
 	Puts   int          // number of calls that wrote values
-	broken error        // error of all calls; may be nil
-	full   error        // error of durable writes; may be nil
+	broken error        // set by Breaks; may be nil
+	full   error        // set by RefuseDurable; may be nil
 }
 
-// Breaks makes every call fail with err and do nothing. Breaks(nil) ends this.
+// Breaks makes reads return nothing and writes do nothing; methods other than Err that return an
+// error return err. Breaks(nil) ends this.
 func (t *Table[T]) Breaks(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -35,7 +36,7 @@ func (t *Table[T]) RefuseDurable(err error) {
 	t.full = err
 }
 
-// writeDurably calls write, unless durable writes fail.
+// writeDurably calls write, unless Breaks or RefuseDurable has set an error, which it returns.
 func (t *Table[T]) writeDurably(write func()) error {
 	t.mu.Lock()
 	full := t.full
@@ -46,7 +47,7 @@ func (t *Table[T]) writeDurably(write func()) error {
 	return t.unlessBroken(write)
 }
 
-// unlessBroken runs call, unless the table is broken.
+// unlessBroken runs call, unless Breaks has set an error, which it returns.
 func (t *Table[T]) unlessBroken(call func()) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,7 +116,8 @@ func (t *Table[T]) Newest(n int) iter.Seq2[string, T] {
 	})
 }
 
-// yield yields the records of the keys that order returns; order is given all keys, sorted.
+// yield returns an iterator over the records of the keys that order returns. The argument of order is
+// all keys, sorted.
 func (t *Table[T]) yield(order func(keys []string) iter.Seq[string]) iter.Seq2[string, T] {
 	var records map[string]T
 	_ = t.unlessBroken(func() { records = maps.Clone(t.Kept) })

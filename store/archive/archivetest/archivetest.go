@@ -52,7 +52,7 @@ func Contents(t testing.TB, backup []byte) map[string][]byte {
 	return files
 }
 
-// Records returns the records of a table in a database file, in JSON.
+// Records returns the records of a table in a database file: JSON values by key.
 func Records(t testing.TB, database []byte, table string, migrations ...store.Migration) map[string]string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "copy.db")
@@ -85,8 +85,8 @@ func Read(t testing.TB, path string) []byte {
 	return text
 }
 
-// Names returns the paths of all files below a directory, relative to it. Files in subfolders come
-// first.
+// Names returns the paths of all files below a directory, relative to the directory. The most deeply
+// nested files come first.
 func Names(t testing.TB, dir string) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
