@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// timeout is how long For waits. It is long because the machine may be busy.
+// timeout is the maximum time that For waits. It is long because the machine may be busy.
 const timeout = time.Minute
 
 // For waits until condition returns true. After a minute it ends the test with the description.
@@ -66,7 +66,7 @@ func (b *Buffer) String() string {
 	return b.text.String()
 }
 
-// Lines returns the number of lines that contain a text.
+// Lines returns the number of lines of the buffer that contain text.
 func (b *Buffer) Lines(text string) (n int) {
 	for line := range strings.Lines(b.String()) {
 		if strings.Contains(line, text) {
