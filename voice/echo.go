@@ -13,10 +13,10 @@ const (
 
 	// How long our voice may be heard, in frames. Robots without stamps need longer limits,
 	// since nothing shows what their loudspeakers play.
-	tailFrames             = 6  // after our speech: the rest is still in the room or the network
-	unstampedTailFrames    = 7  // after our speech, without stamps
-	maxIdleFrames          = 20 // during our speech: without a new packet or a stamp, nothing can be playing
-	maxUnstampedIdleFrames = 60 // during our speech, without stamps and without a new packet
+	tailFrames             = 6  // after our speech: some sound is still in the room or the network
+	unstampedTailFrames    = 7  // after our speech, for a robot without stamps
+	maxIdleFrames          = 20 // during our speech, since the last sent packet, while the stamps show nothing playing
+	maxUnstampedIdleFrames = 60 // during our speech, since the last sent packet, for a robot without stamps
 )
 
 // Echo removes a robot's own voice from the sound of its microphone, for a robot that leaves
@@ -37,9 +37,9 @@ type Echo struct {
 	judge        *judge
 	packet       []byte // copy of the sent packet that is being decoded
 	micPosition  int64  // number of the microphone's samples processed so far
-	lastEnd      int64  // value of sentSpeech.end when Process last saw it change
+	lastEnd      int64  // value of sentSpeech.end at the latest call of Process
 	latestPlayed int64  // position in ref of the latest packet that the robot has played
-	stamped      bool   // the robot has sent a stamp
+	stamped      bool   // whether the robot has ever sent a known stamp
 	idleFrames   int    // frames since the last time that a packet was sent, our speech ended, or the robot began to play a packet
 
 	micStep, refStep, cleanStep [echoStep]int16 // the canceller's input and output
@@ -51,7 +51,7 @@ type sentSpeech struct {
 	mu          sync.Mutex
 	packets     [echoPackets]sentPacket // ring of the latest packets; packet n is at n%echoPackets
 	sentPackets int64                   // number of packets sent so far
-	talking     bool                    // our speech goes on
+	talking     bool                    // whether our speech goes on: a packet was sent after the latest call of Silence
 	end         int64                   // sentPackets when Silence last ended our speech
 }
 
@@ -61,7 +61,7 @@ type sentPacket struct {
 	data  []byte // empty if the packet was larger than MaxPacket
 }
 
-// NewEcho returns an Echo for one stream. The caller closes it after use.
+// NewEcho returns an Echo for one stream. The caller must call Close after use.
 func NewEcho() (*Echo, error) {
 	ref, err := newReference()
 	if err != nil {
@@ -105,7 +105,8 @@ func (e *Echo) Silence() {
 // Process processes the next 60 ms of the microphone's sound at 16 kHz, with the stamp of its
 // packet, or 0 if it had none. It returns the sound without our voice, valid until the next
 // call, and whether our voice is all that was heard. If our voice cannot be heard, the sound
-// is pcm itself. If the robot sends no stamps, all sound counts as ours during our speech.
+// is pcm itself. Without stamps, all sound during our speech and shortly after it counts as
+// ours, and the sound is pcm itself.
 func (e *Echo) Process(stamp uint32, pcm []int16) (clean []int16, ours bool) {
 	talking := e.decodeSent()
 	e.recordStamp(stamp)
@@ -133,8 +134,8 @@ func (e *Echo) Process(stamp uint32, pcm []int16) (clean []int16, ours bool) {
 	return e.clean[:len(pcm)], !person
 }
 
-// decodeSent decodes the packets that were sent since the last frame, and returns whether our
-// speech goes on.
+// decodeSent decodes the packets that were sent since the last frame, at most the latest
+// maxPending packets, and reports whether our speech goes on.
 func (e *Echo) decodeSent() (talking bool) {
 	for {
 		e.mu.Lock()

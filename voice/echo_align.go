@@ -6,8 +6,8 @@ import "slices"
 // a count of samples since the start: one count for the microphone's sound, another for the
 // sound that was sent, which the loudspeaker plays.
 //
-// The stamp of a frame (see Echo) gives a base, the distance of the two counts, to within a few
-// packets. What remains is the lag: the echo is heard so many samples later than the base says.
+// The stamp of a frame (see Echo) gives a base, the difference of the two counts, to within a few
+// packets. The rest is the lag: the number of samples that the echo is later than the base says.
 // The lag differs from one speech to the next, since a robot may begin to play at any time
 // between two frames of its microphone. The correlation of the two sounds gives the lag
 // exactly, to one sample; without this precision, the canceller would have to learn the room
@@ -51,7 +51,7 @@ const (
 	minStamps        = 5                // number of stamps needed for a median
 	maxStampOffset   = 3 * MicFrame / 2 // samples; if the median of the bases that stamps give is farther than this from base, base is moved to it
 	maxIrregularity  = 0.3              // fraction of irregular stamps above which a single one no longer puts the lag in doubt
-	maxMissingStamps = 4                // after this many frames without a stamp, nothing is playing
+	maxMissingStamps = 4                // number of frames without a stamp after which the aligner assumes that nothing is playing
 
 	minSearchFrames    = 8  // frames that must be correlated before a lag is accepted
 	enoughSearchFrames = 16 // correlated frames after which an unclear peak is accepted too, if the room's response is known
@@ -118,9 +118,9 @@ func (a *aligner) setBase(base int64) {
 	a.finder.reset()
 }
 
-// moveBase moves the base, and with it the range of lags that are searched. It adds the same to
-// the lag, so that base - lag, where the echo is heard, stays. If the lag would leave the range,
-// it is forgotten.
+// moveBase adds off to the base, which moves the range of lags that are searched. It also adds off
+// to the lag, so that base - lag, which says where the echo is heard, does not change. If the lag
+// would leave the range, moveBase forgets the lag.
 func (a *aligner) moveBase(off int64) {
 	lag := a.lag + off
 	if !a.lagKnown || lag <= -lagEarly*decimation || lag >= lagLate*decimation {
@@ -166,8 +166,9 @@ func (a *aligner) searchLag(mic *[MicFrame]int16, at int64, ref *reference) {
 }
 
 // checkLag compares the lag with the lag that the correlation shows. It accepts another lag if
-// two clear checks in a row find it. One check is enough if the lag is in doubt, or after
-// enoughSearchFrames frames. A lag that is confirmed refreshes the stored response.
+// two clear checks in a row find it. One clear check is enough if the lag is in doubt, or if the
+// finder has exactly enoughSearchFrames frames. If the check confirms the lag, checkLag refreshes
+// the stored response.
 func (a *aligner) checkLag() {
 	lag, ratio := a.finder.bestLag(&a.room)
 	if ratio < minPeakRatio {

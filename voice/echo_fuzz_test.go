@@ -8,8 +8,8 @@ import (
 	"perch/voice"
 )
 
-// talking is a canceller in the middle of our speech, and what goes on with
-// it by a frame.
+// talking returns an Echo in the middle of our speech, and a function that
+// processes one more frame.
 func talking(t testing.TB) (*voice.Echo, func()) {
 	t.Helper()
 	e := newEcho(t)
@@ -33,8 +33,9 @@ func talking(t testing.TB) (*voice.Echo, func()) {
 	return e, frame
 }
 
-// FuzzEcho takes a script: a byte says what happens, the ones after it with
-// what.
+// FuzzEcho runs a script of pairs of bytes: the first byte is an operation, the
+// second its argument. It checks that no operation panics, and that Process
+// returns as many samples as it gets.
 func FuzzEcho(f *testing.F) {
 	answers, _ := conversation(f, "en-us", 0, 1)
 	f.Add([]byte{0, 1, 0, 2, 3, 1, 3, 2, 2, 3, 2})
@@ -58,13 +59,13 @@ func FuzzEcho(f *testing.F) {
 			switch what % 7 {
 			case 0:
 				e.Sent(uint32(with)*60, answers[0].packets[int(with)%len(answers[0].packets)])
-			case 1: // not a packet
+			case 1: // an invalid packet
 				e.Sent(uint32(with), script)
 			case 2:
 				e.Silence()
 			case 3:
 				hear(uint32(with)*60, voice.MicFrame)
-			case 4: // a packet of another length
+			case 4: // sound of another length
 				hear(uint32(with)*60, int(with)*11)
 			case 5:
 				hear(dice.Uint32(), voice.MicFrame)

@@ -99,8 +99,8 @@ func (j *judge) processQuiet(mic *[echoStep]int16) {
 	j.trackNoise(&heard)
 }
 
-// trackNoise lowers the noise floor to a quieter step at once, and raises it too slowly for a
-// sentence to matter.
+// trackNoise lowers the noise floor to the level of a quieter step at once. It raises the noise
+// floor so slowly that a sentence hardly changes it.
 func (j *judge) trackNoise(heard *bandLevels) {
 	for b, v := range heard {
 		j.noise[b] = max(1, min(v, j.noise[b]*1.02))
@@ -108,8 +108,9 @@ func (j *judge) trackNoise(heard *bandLevels) {
 }
 
 // processStep processes a step of the microphone's sound and of the clean sound. around holds
-// the maximum levels of our voice over all possible lags; aligned holds its levels at the known
-// lag, or is nil if the lag is unknown.
+// the maximum levels of our voice over all lags that are possible: lags near the known lag, or
+// all lags if the lag is unknown or the stamps are irregular. aligned holds the levels of our
+// voice at the known lag; it is nil if the lag is unknown.
 func (j *judge) processStep(mic, clean *[echoStep]int16, around, aligned *bandLevels) {
 	heard, cleaned := j.analyser.step(mic, clean)
 	silent := true

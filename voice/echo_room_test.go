@@ -17,7 +17,7 @@ import (
 	"perch/voice/voicetest"
 )
 
-// espeak speaks a text at 24 kHz.
+// espeak returns a text spoken by espeak-ng, at 24 kHz. name is one of its voices.
 func espeak(t testing.TB, name, text string) []int16 {
 	t.Helper()
 	cmd := exec.Command("espeak-ng", "--stdin", "--stdout", "-v", name, "-s", "160")
@@ -26,12 +26,12 @@ func espeak(t testing.TB, name, text string) []int16 {
 	if err != nil {
 		t.Fatalf("espeak-ng, which make test installs: %v", err)
 	}
-	const rate = 22050 // espeak-ng's
+	const rate = 22050 // the rate of espeak-ng, in Hz
 	pcm := append(voicetest.ReadWAV(t, out, rate), make([]int16, 100)...)
 	return slices.Clone(voice.NewResampler(rate, voice.SpeakerRate).Resample(pcm))
 }
 
-// loudness is the RMS of the parts that are not silent.
+// loudness returns the RMS of the parts that are not silent.
 func loudness(pcm []int16) float64 {
 	const step = 320
 	sum, n := 0.0, 0
@@ -46,21 +46,22 @@ func loudness(pcm []int16) float64 {
 
 func decibels(db float64) float64 { return math.Pow(10, db/20) }
 
-// An answer is a piece of our speech, cut into the packets that leave for the
-// robot, and when its loudspeaker begins to play it.
+// answer is a piece of our speech, in the packets that are sent to the robot. at
+// is the time when the loudspeaker begins to play the first packet.
 type answer struct {
 	packets [][]byte
 	at      time.Duration
 	stalls  []stall
 }
 
-// stall is when the robot runs dry, before the packet of that number.
+// stall is a pause in playing: the robot has nothing to play before the packet
+// with this number arrives.
 type stall struct {
 	packet int
 	lasts  time.Duration
 }
 
-// starts is when a packet begins to be played.
+// starts returns the time when the robot begins to play a packet.
 func (a answer) starts(packet int) time.Duration {
 	at := a.at + time.Duration(packet)*voice.FrameDuration
 	for _, s := range a.stalls {
@@ -82,29 +83,29 @@ func answered(t testing.TB, at time.Duration, pcm []int16) answer {
 
 func (a answer) ends() time.Duration { return a.starts(len(a.packets)) }
 
-// A room has a robot in it. It says how the sound of the loudspeaker returns to the
-// microphone, and how the robot counts the packets it plays.
+// room simulates a robot in a room: how the sound of the loudspeaker returns to the
+// microphone, and which stamps the robot sends.
 type room struct {
-	delay  time.Duration // sound in the codec's buffers and in the air
-	reverb time.Duration // until the answer of the room is 60 dB down
-	gain   float64       // of the echo, in dB
-	noise  float64       // RMS of motors
+	delay  time.Duration // delay of the sound by the codec's buffers and the air
+	reverb time.Duration // time in which the reverberation falls by 60 dB
+	gain   float64       // gain of the echo in dB
+	noise  float64       // RMS of the noise of motors
 	stamps stamps
-	bent   bool // a loudspeaker that is driven too hard and has no bass
+	bent   bool // whether the loudspeaker distorts the sound and has no bass
 	seed   uint64
-	loses  int // one to three frames in a row, of every so many
+	loses  int // average number of frames of the microphone from one loss, of one to three frames, to the next; 0 for no losses
 }
 
-// stamps is how the microphone's packets are marked with what was played.
+// stamps says which stamps the microphone's packets have.
 type stamps int
 
 const (
-	queued  stamps = iota // as the firmware does: a queue, one taken a frame
-	jumpy                 // up to three packets old, doubled, missing, swapped
-	without               // framings 1 and 3
+	queued  stamps = iota // as in the firmware: a queue of the played stamps, of which each frame takes one
+	jumpy                 // stamps are up to three packets old, repeated, missing or swapped
+	without               // no stamps, as in the versions 1 and 3 of the Xiaozhi binary protocol
 )
 
-// played is the loudspeaker's sound at the microphone's rate.
+// played returns the loudspeaker's sound at the microphone's rate.
 func played(t testing.TB, answers []answer, length int) []int16 {
 	t.Helper()
 	out := make([]int16, length)
@@ -126,7 +127,7 @@ func played(t testing.TB, answers []answer, length int) []int16 {
 	return out
 }
 
-// echo is what a room gives back of a sound.
+// echo returns the echo of a sound in the room.
 func (r room) echo(pcm []int16, dice *rand.Rand) []float64 {
 	type tap struct {
 		at   int
@@ -148,7 +149,7 @@ func (r room) echo(pcm []int16, dice *rand.Rand) []float64 {
 	for i, s := range pcm {
 		in[i] = float64(s)
 		if r.bent {
-			low += 0.1 * (in[i] - low) // 250 Hz
+			low += 0.1 * (in[i] - low) // low-pass filter at 250 Hz
 			in[i] = 14000 * math.Tanh((in[i]-low)/14000)
 		}
 	}
@@ -164,14 +165,14 @@ func (r room) echo(pcm []int16, dice *rand.Rand) []float64 {
 	return out
 }
 
-// frame is one packet of the microphone's.
+// frame is one packet from the microphone.
 type frame struct {
-	at    time.Duration // its end
+	at    time.Duration // time of the end of the frame
 	stamp uint32
 	pcm   []int16
 }
 
-// A scene is a room in which we say something, for a length of time.
+// scene is a room in which the robot plays answers, until the time ends.
 type scene struct {
 	room
 	answers []answer
@@ -185,8 +186,8 @@ func (r room) scene(t testing.TB, answers []answer, ends time.Duration) *scene {
 	return &scene{r, answers, r.echo(played(t, answers, n), rand.New(rand.NewPCG(r.seed, 98))), ends}
 }
 
-// hears is what arrives of the microphone's sound: our own, the room's noise
-// and the person's, through the robot's encoder.
+// hears returns the frames from the microphone, after the robot's encoder: the
+// sum of our echo, the room's noise and the person's sound.
 func (r *scene) hears(t testing.TB, person []int16) []frame {
 	t.Helper()
 	dice := rand.New(rand.NewPCG(r.seed, 99))
@@ -217,8 +218,8 @@ func (r *scene) hears(t testing.TB, person []int16) []frame {
 	return frames
 }
 
-// throughRobot is like throughOpus at the rate that the firmware leaves to
-// the library, about 17 kbit/s, which is a worse codec than ours.
+// throughRobot is like throughOpus, but with the bit rate that the Opus library
+// chooses for the firmware, about 17 kbit/s, which sounds worse than 24 kbit/s.
 func throughRobot(t testing.TB, pcm []int16) []int16 {
 	t.Helper()
 	e, err := opus.NewEncoder(voice.MicRate, 1, opus.AppVoIP)
@@ -237,10 +238,10 @@ func throughRobot(t testing.TB, pcm []int16) []int16 {
 	return heard
 }
 
-// stampOf is the stamp of a packet of an answer, both counted from zero.
+// stampOf returns the stamp of a packet of an answer. Both numbers begin at 0.
 func stampOf(answer, packet int) uint32 { return uint32(1_000_000*(answer+1) + 60*packet) }
 
-// marks are the stamps of the microphone's frames.
+// marks returns the stamps of the microphone's frames.
 func (r room) marks(answers []answer, frames int, dice *rand.Rand) []uint32 {
 	marks := make([]uint32, frames)
 	var queue []uint32
@@ -294,14 +295,14 @@ func (r room) marks(answers []answer, frames int, dice *rand.Rand) []uint32 {
 	return marks
 }
 
-// lead is how far ahead of the loudspeaker our packets leave, late how long a
-// microphone's frame is on its way.
+// lead is the time between sending a packet and playing it. late is the delay of
+// a microphone's frame on the network.
 const (
 	lead = 300 * time.Millisecond
 	late = 60 * time.Millisecond
 )
 
-// heard is one frame after the canceller.
+// heard is one frame after Echo.Process.
 type heard struct {
 	at    time.Duration // end of the frame, by the robot's clock
 	pcm   []int16
@@ -310,14 +311,14 @@ type heard struct {
 	frame frame
 }
 
-// talk runs a canceller and an end-pointer as a session does.
+// talk passes the frames through an Echo and an EndPointer, as a session does.
 func talk(t testing.TB, answers []answer, frames []frame) []heard {
 	t.Helper()
 	return talkUntil(t, answers, frames, 0)
 }
 
-// talkUntil is talk in which our speech is stopped at a time, where it is not
-// zero, and does not end by itself.
+// talkUntil is like talk, but if stop is not zero, it calls Echo.Silence at the
+// time stop, and not at the end of each answer.
 func talkUntil(t testing.TB, answers []answer, frames []frame, stop time.Duration) []heard {
 	t.Helper()
 	e := newEcho(t)

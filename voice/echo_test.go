@@ -13,7 +13,8 @@ import (
 	"perch/voice/voicetest"
 )
 
-// What we say, and what people say over it.
+// answersOf are sentences of our speech, callsOf sentences of people who
+// interrupt it.
 var (
 	answersOf = []string{
 		"The weather tomorrow will be mostly sunny with a light breeze from the west, and the temperature will reach about twenty two degrees in the afternoon.",
@@ -26,10 +27,12 @@ var (
 		"can you set the volume lower"}
 )
 
-// ourVoices are espeak-ng's; people have flite's.
+// ourVoices are voices of espeak-ng for our speech. The people in these tests
+// have voices of flite.
 var ourVoices = []string{"en-us", "en-gb-x-rp", "en-us+f3", "de", "en-gb-scotland+f2", "en-us+m7"}
 
-// conversation is a number of our answers, one shortly after the other.
+// conversation returns n answers, each shortly after the one before, and the time
+// when they end.
 func conversation(t testing.TB, name string, from, n int, stalls ...stall) (answers []answer, ends time.Duration) {
 	t.Helper()
 	at := 517 * time.Millisecond
@@ -42,7 +45,7 @@ func conversation(t testing.TB, name string, from, n int, stalls ...stall) (answ
 	return answers, at
 }
 
-// began are the times at which speech began.
+// began returns the times at which speech began.
 func began(out []heard) (at []time.Duration) {
 	for _, h := range out {
 		if h.edge == voice.SpeechBegan {
@@ -52,7 +55,7 @@ func began(out []heard) (at []time.Duration) {
 	return at
 }
 
-// oursIn is for how long we speak.
+// oursIn returns the total duration of the answers.
 func oursIn(answers []answer) (d time.Duration) {
 	for _, a := range answers {
 		d += a.ends() - a.at
@@ -60,7 +63,7 @@ func oursIn(answers []answer) (d time.Duration) {
 	return d
 }
 
-// motors is the RMS of motors that are heard at -50 dBFS.
+// motors is the RMS of the noise of motors: -50 dBFS.
 const motors = 103
 
 func TestOurVoiceNeverInterruptsUs(t *testing.T) {
@@ -95,8 +98,9 @@ func TestOurVoiceNeverInterruptsUs(t *testing.T) {
 	}
 }
 
-// TestTroubleOnTheWayNeverInterruptsUs has the robot run dry in the middle of
-// speech, and frames of its microphone get lost.
+// TestTroubleOnTheWayNeverInterruptsUs checks that our voice does not count as a
+// person's if the robot has nothing to play for a moment, or if frames of the
+// microphone are lost.
 func TestTroubleOnTheWayNeverInterruptsUs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("conversations in rooms take minutes to compute, in make test-all")
@@ -118,18 +122,19 @@ func TestTroubleOnTheWayNeverInterruptsUs(t *testing.T) {
 	}
 }
 
-// over counts how soon people who interrupt us are noticed.
+// over counts interruptions of our speech.
 type over struct {
-	people, soon, late int // within 600 ms, within 1 s
-	ours               int // interruptions by ourselves
+	people, soon, late int // by people: all, noticed within 600 ms, noticed within 1 s
+	ours               int // by our own voice
 }
 
 func (o *over) add(p over) {
 	o.people, o.soon, o.late, o.ours = o.people+p.people, o.soon+p.soon, o.late+p.late, o.ours+p.ours
 }
 
-// calls are a person's, two seconds or more into each of our answers, so much
-// louder than our own voice is at the microphone, in dB.
+// calls returns the sound of a person who interrupts each answer after two
+// seconds or more, and the times of the interruptions. The person is louder than
+// our voice at the microphone by louder, in dB.
 func (r *scene) calls(t testing.TB, from int, louder float64) (sound []int16, starts []time.Duration) {
 	t.Helper()
 	for i, a := range r.answers {
@@ -145,7 +150,8 @@ func (r *scene) calls(t testing.TB, from int, louder float64) (sound []int16, st
 	return sound, starts
 }
 
-// noticed compares when speech began with when people did.
+// noticed compares at, the times at which the EndPointer found speech, with
+// starts, the times at which people began to speak.
 func noticed(at, starts []time.Duration) (o over) {
 	near := func(start, within time.Duration) bool {
 		return slices.ContainsFunc(at, func(at time.Duration) bool { return at > start && at-start <= within })
@@ -167,8 +173,8 @@ func noticed(at, starts []time.Duration) (o over) {
 	return o
 }
 
-// TestAPersonInterruptsUs has people speak over our answers. A voice as loud as ours is noticed three times in four on
-// average; the few that differ from one processor's rounding to another's decide nothing.
+// TestAPersonInterruptsUs checks how many people who speak during our answers are noticed. A voice as loud as ours is
+// noticed three times in four on average. The limits leave room for the different rounding of processors.
 func TestAPersonInterruptsUs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("conversations in rooms take minutes to compute, in make test-all")
@@ -209,8 +215,8 @@ func TestAPersonInterruptsUs(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftIsThePerson: the voice of a person who interrupts us passes, and our own
-// voice does not.
+// TestWhatIsLeftIsThePerson checks that Echo removes our voice, but not the voice of a
+// person who interrupts us.
 func TestWhatIsLeftIsThePerson(t *testing.T) {
 	r := room{delay: 60 * time.Millisecond, reverb: 100 * time.Millisecond, gain: -10, noise: 20, seed: 41}
 	answers, ends := conversation(t, "en-us", 0, 3)
@@ -245,8 +251,8 @@ func TestWithoutOurSpeechNothingChanges(t *testing.T) {
 	}
 }
 
-// TestAfterSilence has a person speak 300 ms after our speech has ended, and
-// again 300 ms after it was stopped in the middle.
+// TestAfterSilence checks that a person is noticed who speaks 300 ms after our
+// speech has ended, or was stopped in the middle.
 func TestAfterSilence(t *testing.T) {
 	call := trimmed(flite(t, "slt", "what time is it"))
 	for name, cut := range map[string]int{"ended": 0, "stopped": 60} {
@@ -278,7 +284,8 @@ func TestAfterSilence(t *testing.T) {
 	}
 }
 
-// TestWithoutStampsAllIsOurs holds for framings 1 and 3.
+// TestWithoutStampsAllIsOurs checks that without stamps, no speech is found during
+// our speech.
 func TestWithoutStampsAllIsOurs(t *testing.T) {
 	r := room{delay: 60 * time.Millisecond, reverb: 100 * time.Millisecond, gain: 0, noise: 20, stamps: without, seed: 61}
 	answers, ends := conversation(t, "en-us", 0, 2)
@@ -299,8 +306,8 @@ func TestWithoutStampsAllIsOurs(t *testing.T) {
 	}
 }
 
-// TestAToolBetweenTwoSentences: nothing announces the silence between them; the stamps of the
-// robot's packets show it.
+// TestAToolBetweenTwoSentences checks that a person is noticed in a long pause in our speech,
+// for example while a tool runs. Silence is not called then; only the stamps show the pause.
 func TestAToolBetweenTwoSentences(t *testing.T) {
 	r := room{delay: 60 * time.Millisecond, reverb: 100 * time.Millisecond, gain: -10, noise: 20, seed: 71}
 	answers, ends := conversation(t, "en-us", 0, 1)
@@ -312,8 +319,9 @@ func TestAToolBetweenTwoSentences(t *testing.T) {
 	}
 }
 
-// TestUnheardSpeechIsNotKept is what a robot in auto mode does: its
-// microphone is closed while we speak.
+// TestUnheardSpeechIsNotKept checks a frame of the microphone after many packets
+// without any, as from a robot in auto mode, whose microphone is off while we
+// speak. Echo has only the latest packets then.
 func TestUnheardSpeechIsNotKept(t *testing.T) {
 	e := newEcho(t)
 	answers, _ := conversation(t, "en-us", 0, 1)
@@ -357,5 +365,5 @@ func TestEchoAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations for what is no packet", n)
 	}
 	e.Close()
-	frame() // after Close everything passes
+	frame() // must not panic after Close
 }
