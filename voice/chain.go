@@ -12,10 +12,10 @@ import (
 	"unicode/utf8"
 )
 
-// Recognizers tries engines in order. If one returns an error, the next one recognizes the
-// same utterance from its beginning. The transcript of the first engine without an error is
-// final, even if it is refused: because the engine refused it, because it holds nothing but
-// markup, or because it is a sentence that recognizers invent for silence.
+// Recognizers tries engines in order. If an engine returns an error, the next engine recognizes
+// the same utterance from its beginning. The transcript of the first engine without an error is
+// final, even if it is refused. A transcript is refused if the engine has refused it, if it holds
+// nothing but markup, or if it is a sentence that recognizers invent for silence.
 type Recognizers []Recognizer
 
 // Name returns the first engine's name.
@@ -41,16 +41,18 @@ func (r Recognizers) Recognize(ctx context.Context, u *Utterance, o Options) (Tr
 }
 
 // Synthesizers tries engines in order. If an engine fails after it has made some sound, the
-// next one is not tried, because the listener would hear the same text twice. A text that no
-// engine can read as a whole is read in pieces, each in the language of its script.
+// next one is not tried, because the listener would hear the same text twice. If no engine has
+// read the text and an engine has returned ErrText, the text is divided by script: pieces in
+// Chinese or Japanese script are read in one of these languages, the others in the language of
+// the call.
 type Synthesizers []Synthesizer
 
 // Name returns the first engine's name.
 func (s Synthesizers) Name() string { return s[0].Name() }
 
-// Synthesize implements Synthesizer. If some pieces of the text cannot be read, it speaks the others, and
-// the error wraps ErrText. If nothing was spoken and an engine failed for another reason, Synthesize returns
-// the error of that engine.
+// Synthesize implements Synthesizer. If some pieces of a divided text cannot be read, Synthesize speaks the
+// others and returns an error that wraps ErrText. If it has spoken nothing and an engine failed for another
+// reason, it returns the error of that engine.
 func (s Synthesizers) Synthesize(ctx context.Context, text string, o Options, out func([]int16) error) error {
 	if o.Mute {
 		return Silence(ctx, text, out)
@@ -113,9 +115,9 @@ func (s Synthesizers) synthesize(ctx context.Context, text string, o Options, ou
 	return failed, refused
 }
 
-// scripts divides a text into pieces. isHan says that the letters of a piece are kana or Chinese
-// characters; the other pieces have none of these. Characters that are not letters belong to the
-// piece before them.
+// scripts divides a text into pieces. isHan reports whether the letters of a piece are kana or
+// Chinese characters; if not, none of them is. Characters that are not letters belong to the piece
+// before them.
 func scripts(text string) iter.Seq2[string, bool] {
 	return func(yield func(piece string, isHan bool) bool) {
 		begin, isHan, lettered := 0, false, false
@@ -151,7 +153,8 @@ const (
 	shownPerRune = 100 * time.Millisecond
 )
 
-// Silence calls out with pieces of silence that last as long as it takes to read a text.
+// Silence calls out with 24 kHz silence whose duration is the time that it takes to read a text. It returns
+// the first error of out, and ctx's error if ctx ends.
 func Silence(ctx context.Context, text string, out func([]int16) error) error {
 	shown := max(minShown, time.Duration(utf8.RuneCountInString(text))*shownPerRune)
 	for range shown / FrameDuration {

@@ -19,9 +19,9 @@ func Playable(rate int) bool { return rate >= 8000 && rate <= 48000 && rate%25 =
 
 // Limits of MaxSpeech.
 const (
-	speechAllowance   = 10 * time.Second       // for any text
-	speechPerRune     = 500 * time.Millisecond // in addition to speechAllowance
-	maxSentenceSpeech = 2 * time.Minute        // for a sentence
+	speechAllowance   = 10 * time.Second       // base duration of any text
+	speechPerRune     = 500 * time.Millisecond // added to speechAllowance for each character
+	maxSentenceSpeech = 2 * time.Minute        // maximum of the sum of both
 	longTextPerRune   = 200 * time.Millisecond // the pace of the slowest voices
 )
 
@@ -50,7 +50,7 @@ const waitPerSound = 8
 // NewArrival returns an Arrival for sound that may pause for at most maxPause.
 func NewArrival(maxPause time.Duration) *Arrival { return &Arrival{maxPause: maxPause, left: maxPause} }
 
-// Left returns the maximum wait for the next byte.
+// Left returns the maximum wait for the next piece of sound.
 func (a *Arrival) Left() time.Duration { return max(a.left, 0) }
 
 // Trickles reports whether less than the maximum pause is left. If the next wait then uses up
@@ -63,16 +63,16 @@ func (a *Arrival) Waited(d time.Duration) { a.left -= d }
 // Received adds waiting time for a piece of sound of this duration.
 func (a *Arrival) Received(sound time.Duration) {
 	if !a.begun && sound > 0 {
-		a.begun, a.left = true, a.maxPause // do not count the wait for the first byte
+		a.begun, a.left = true, a.maxPause // the wait for the first sound does not count
 	}
 	a.left = min(a.left+waitPerSound*sound, a.maxPause)
 }
 
 // Converter converts a synthesizer's samples to SpeakerRate and bounds their number.
 type Converter struct {
-	maxSamples int // at SpeakerRate
+	maxSamples int // maximum number of samples passed to out
 	samples    int // number of samples passed to out
-	rate       int // of the input, in Hz; 0 before the first call of SetRate
+	rate       int // rate of the input in Hz; 0 before the first call of SetRate
 	resampler  *Resampler
 	arrival    *Arrival
 	out        func([]int16) error
@@ -96,8 +96,8 @@ func (c *Converter) SetRate(hz int) bool {
 	return true
 }
 
-// Convert converts mono samples and passes them to out. It returns out's error, or
-// ErrEndless once the limit is reached.
+// Convert converts mono samples and passes them to out. It returns out's error. If the sound
+// exceeds the limit, Convert passes only the sound up to the limit and returns ErrEndless.
 func (c *Converter) Convert(pcm []int16) error {
 	if c.arrival != nil {
 		c.arrival.Received(time.Duration(len(pcm)) * time.Second / time.Duration(c.rate))

@@ -90,8 +90,8 @@ func (e *EndPointer) Reset() {
 // Speaking reports whether speech has begun and not ended.
 func (e *EndPointer) Speaking() bool { return e.speaking }
 
-// Quiet returns how long no voice has been heard during the current speech, or at the end of the
-// previous speech.
+// Quiet returns the time since a voice was last heard in the current speech. After the end of the
+// speech it returns the silence that ended the speech.
 func (e *EndPointer) Quiet() time.Duration {
 	return time.Duration(e.quietWindows) * 20 * time.Millisecond
 }
@@ -105,10 +105,10 @@ const (
 	maxSettledLag  = 2 * FrameDuration
 )
 
-// EndIfSettled ends the current speech before the usual silence if the recognizer's text of u,
-// the utterance under way, is settled, and reports whether it did. settled reports whether the
-// meaning of a text is final, even if the person says more; EndIfSettled calls it once for each
-// new text.
+// EndIfSettled ends the current speech before the usual silence if the recognizer's partial text
+// of u, the current utterance, is settled, and reports whether it has ended the speech. The
+// function settled reports whether the meaning of a text is final, even if the person says more;
+// EndIfSettled calls settled once for each new text.
 func (e *EndPointer) EndIfSettled(u *Utterance, settled func(text string) bool) bool {
 	if !e.speaking || e.Quiet() < settledSilence {
 		return false

@@ -7,7 +7,7 @@ import (
 )
 
 // Levels are the loudness levels of the two halves of a packet of speech, each LevelDuration
-// long: one level per packet would be too slow for a mouth.
+// long. One level per packet would be too slow for the animation of a mouth.
 type Levels [2]float64
 
 // LevelDuration is the duration of each level of a packet.

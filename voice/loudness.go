@@ -12,10 +12,10 @@ import (
 // is the ID of its robot, or of its session if it has no robot. In the zero value all voices
 // are silent.
 type Loudness struct {
-	watched atomic.Bool // somebody has asked for a level
+	watched atomic.Bool // whether Level was ever called
 
 	mu       sync.Mutex
-	ends     map[string]time.Time     // until when programs play sound of a voice; key: name of the voice
+	ends     map[string]time.Time     // time until which a program plays sound of a voice; key: name of the voice
 	speaking map[string]*audibleVoice // voices that are not silent; key: name
 	audible  chan struct{}            // closed when a silent voice becomes audible; nil if nobody waits
 }
@@ -94,8 +94,9 @@ func (l *Loudness) set(name string, level float64) {
 	}
 }
 
-// Mouth sets the level of one voice while its sound is played. It queues the levels of sound
-// that was sent but not yet played. It is not safe for concurrent use.
+// Mouth sets the level of one voice while the sound of the voice is played, so that avatars can
+// move their mouths. It queues the levels of sound that was sent but not yet played. It is not
+// safe for concurrent use.
 type Mouth struct {
 	loudness *Loudness
 	name     string
@@ -108,7 +109,7 @@ type levelChange struct {
 	level float64
 }
 
-// Mouth returns a mouth for a voice. The caller shuts it after use.
+// Mouth returns a Mouth for a voice. The caller must call Shut after use.
 func (l *Loudness) Mouth(name string) *Mouth { return &Mouth{loudness: l, name: name} }
 
 // Queue adds the levels of sound that is played up to the time until. Each level lasts
@@ -137,7 +138,8 @@ func (m *Mouth) Speak(levels []float64, now time.Time) {
 // forever is the duration returned by Update if no change is queued.
 const forever = time.Duration(math.MaxInt64)
 
-// Update sets the level that is heard at now, and returns the time until the next change.
+// Update sets the level that is heard at now, and returns the time until the next change, or
+// forever if no change is queued.
 func (m *Mouth) Update(now time.Time) time.Duration {
 	past := 0
 	for past < len(m.queued) && !m.queued[past].at.After(now) {
@@ -159,8 +161,8 @@ func (m *Mouth) Shut() {
 	m.loudness.set(m.name, 0)
 }
 
-// Run speaks the levels that it receives, one slice after the other, until ctx ends; then it
-// shuts the mouth. A nil slice shuts the mouth at once.
+// Run calls Speak with each slice of levels that it receives, and Update when a level changes,
+// until ctx ends. Then it calls Shut. A nil slice also makes it call Shut.
 func (m *Mouth) Run(ctx context.Context, speech <-chan []float64) {
 	defer m.Shut()
 	timer := time.NewTimer(forever)

@@ -7,7 +7,7 @@ import (
 	"github.com/hraban/opus"
 )
 
-// maxPacketMillis is the maximum duration of an Opus packet (RFC 6716 section 2.1.4).
+// maxPacketMillis is the maximum duration of an Opus packet in milliseconds (RFC 6716 section 2.1.4).
 const maxPacketMillis = 120
 
 // MaxPacket is the maximum size of an Opus packet that this package makes or accepts, in
@@ -74,7 +74,7 @@ type Encoder struct {
 // robot's radio handles well.
 const (
 	speechBitrate    = 48000 // bit/s
-	speechComplexity = 5     // of 0 to 10; 0 smears consonants
+	speechComplexity = 5     // from 0 to 10; 0 smears consonants
 )
 
 // NewEncoder returns an encoder of mono PCM at rate, in Hz, for a robot's speaker.

@@ -85,7 +85,7 @@ func bessel0(x float64) float64 {
 }
 
 // Resample returns the output for the next piece of input. The next call may overwrite the
-// slice.
+// slice. If both rates are equal, Resample returns pcm itself.
 func (r *Resampler) Resample(pcm []int16) []int16 {
 	if r.up == r.down {
 		return pcm

@@ -8,7 +8,7 @@ import (
 
 // Setup holds the settings that the appliance gives an engine in addition to its options.
 type Setup struct {
-	Language string // the household's language, as a BCP 47 tag
+	Language string // the language in the appliance's configuration, as a BCP 47 tag
 	Voice    string // overrides the voice in a synthesizer's options; empty for no change
 	Log      *slog.Logger
 }

@@ -111,8 +111,8 @@ func (u *Utterance) maybeSilent() bool {
 	return time.Duration(voiced)*FrameDuration < shortSpeech
 }
 
-// WordErrors returns how many words have to be replaced, inserted or removed to make what a recognizer has heard of what
-// was said: the Levenshtein distance in words.
+// WordErrors returns the number of words that must be replaced, inserted or removed to turn said, the words of a person,
+// into heard, the words of a transcript: the Levenshtein distance in words.
 func WordErrors(said, heard []string) int {
 	row := make([]int, len(heard)+1)
 	for i := range row {

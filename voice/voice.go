@@ -24,8 +24,8 @@ const (
 	SpeakerFrame = SpeakerRate * 60 / 1000 // samples in a speaker frame
 )
 
-// MaxUtterance is the maximum duration of an utterance. Speech that goes on belongs to the
-// next utterance.
+// MaxUtterance is the maximum duration of an utterance. Longer speech is divided into several
+// utterances.
 const MaxUtterance = 15 * time.Second
 
 // Options are the options of one call of an engine. An empty Language or Voice leaves the choice
@@ -43,8 +43,8 @@ type Options struct {
 	Mute bool
 	// Deaf is true if nothing may be recognized. Recognizers then refuses every utterance.
 	Deaf bool
-	// Stranger is true if nobody has adopted the robot. A busy engine may serve other robots
-	// first.
+	// Stranger is true if the robot has not been adopted, that is, accepted by the owner. A
+	// busy engine may serve other robots first.
 	Stranger bool
 }
 
@@ -61,8 +61,8 @@ type Transcript struct {
 	// English name such as "german", which Whisper servers use. It is empty if the
 	// recognizer does not report one.
 	Language string
-	// Refused is true if the recognizer found no text that it trusts, or if all of its text
-	// was noise or markup.
+	// Refused is true if the recognizer found no text that it trusts, if its text has nothing
+	// but markup, or if its text is a sentence that recognizers invent for silence.
 	Refused bool
 	// NoSpeech is the recognizer's probability that nobody has spoken, 0 to 1; 0 if unknown.
 	NoSpeech float64

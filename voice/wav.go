@@ -21,7 +21,7 @@ type WAVReader struct {
 	channels    int
 	sampleBytes int // size of a sample of one channel
 	readSample  func(b []byte) int16
-	dataSize    uint32 // of the data chunk, as its header says
+	dataSize    uint32 // size in the header of the data chunk, in bytes
 	r           *bufio.Reader
 	buf         [4096]byte
 }
@@ -155,8 +155,8 @@ func (w *WAVReader) StopAfterData() { w.r = bufio.NewReader(io.LimitReader(w.r, 
 // Channels returns the number of channels of the stream, 1 or 2.
 func (w *WAVReader) Channels() int { return w.channels }
 
-// Read fills pcm with mono samples, which are the mean of both channels of a stereo stream, and
-// returns the number of samples. The error is io.EOF at the end of the stream.
+// Read reads at most len(pcm) mono samples into pcm, and returns the number of samples. For a stereo
+// stream a sample is the mean of both channels. The error is io.EOF at the end of the stream.
 func (w *WAVReader) Read(pcm []int16) (int, error) {
 	size := w.sampleBytes * w.channels
 	maxSamples := min(len(pcm), len(w.buf)/size)
@@ -178,7 +178,7 @@ func (w *WAVReader) Read(pcm []int16) (int, error) {
 	return samples, err
 }
 
-// ReadAll returns the rest of the sound at rate, in Hz.
+// ReadAll returns the rest of the sound, resampled to rate, in Hz.
 func (w *WAVReader) ReadAll(rate int) (pcm []int16, err error) {
 	resampler := NewResampler(w.Rate, rate)
 	for part := make([]int16, 4096); ; {
