@@ -14,7 +14,7 @@ import (
 	"perch/voice"
 )
 
-// named records each call, and fails.
+// named is a synthesizer that records each call in asked, and fails.
 type named struct {
 	name  string
 	asked *[]string
@@ -27,7 +27,8 @@ func (n named) Synthesize(_ context.Context, text string, o voice.Options, _ fun
 	return voice.ErrUnavailable
 }
 
-// TestVoiceNameIsForTheFirstEngineOnly: other engines have other names.
+// TestVoiceNameIsForTheFirstEngineOnly checks that only the first engine gets Options.Voice, because other engines have
+// other names of voices.
 func TestVoiceNameIsForTheFirstEngineOnly(t *testing.T) {
 	var asked []string
 	chain := voice.Synthesizers{named{"first", &asked}, named{"second", &asked}}
@@ -39,7 +40,7 @@ func TestVoiceNameIsForTheFirstEngineOnly(t *testing.T) {
 	}
 }
 
-// deaf fails the test if it is asked.
+// deaf is a recognizer that fails the test if it is called.
 type deaf struct{ t *testing.T }
 
 func (deaf) Name() string { return "deaf" }
@@ -49,8 +50,8 @@ func (d deaf) Recognize(context.Context, *voice.Utterance, voice.Options) (voice
 	return voice.Transcript{Text: "hello"}, nil
 }
 
-// TestMuteAndDeaf: no engine is asked. A text that is not spoken is silence for the time of reading, and an
-// utterance is refused once it is over.
+// TestMuteAndDeaf checks that no engine is called with the options Mute and Deaf. With Mute, the sound is silence for
+// the time of reading. With Deaf, the utterance is refused once it is finished.
 func TestMuteAndDeaf(t *testing.T) {
 	var asked []string
 	for text, want := range map[string]time.Duration{"Hi.": time.Second, strings.Repeat("é", 50): 5 * time.Second} {
@@ -76,10 +77,10 @@ func TestMuteAndDeaf(t *testing.T) {
 	})
 }
 
-// reader is an engine that reads texts in one language, and says which.
+// reader is a synthesizer that reads texts in one language, and appends the language to read.
 type reader struct {
 	language string
-	err      error // of a text in another language
+	err      error // returned for a text in another language
 	read     *[]string
 }
 
@@ -93,8 +94,8 @@ func (r reader) Synthesize(_ context.Context, text string, o voice.Options, out 
 	return out(make([]int16, 1))
 }
 
-// TestATextInAnotherScript: a text that the engines cannot read in the language of the call is read in the
-// language of its script. Where none can, the error says so, unless an engine is away that could perhaps.
+// TestATextInAnotherScript checks how Synthesizers divides a text that no engine can read in the language of the call.
+// The error is ErrText if a piece cannot be read, unless nothing was read and another engine failed.
 func TestATextInAnotherScript(t *testing.T) {
 	var read []string
 	english, japanese := reader{"en", voice.ErrText, &read}, reader{"ja", voice.ErrLanguage, &read}

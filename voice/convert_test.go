@@ -33,8 +33,8 @@ func TestPlayableRates(t *testing.T) {
 	}
 }
 
-// TestConverterIsBounded: sound is passed on up to the limit and then cut off, even if its
-// rate changes.
+// TestConverterIsBounded checks that a Converter passes sound up to the limit and no more, also
+// if the rate changes.
 func TestConverterIsBounded(t *testing.T) {
 	heard := 0
 	c := voice.NewConverter(time.Second, nil, func(pcm []int16) error { heard += len(pcm); return nil })
@@ -56,7 +56,7 @@ func TestConverterIsBounded(t *testing.T) {
 	}
 }
 
-// TestArrival: a piece of sound buys eight times its length.
+// TestArrival checks that a piece of sound raises the time left by eight times its duration.
 func TestArrival(t *testing.T) {
 	a := voice.NewArrival(10 * time.Second)
 	a.Waited(8 * time.Second)

@@ -11,13 +11,13 @@ import (
 	"perch/voice/voicetest"
 )
 
-// edge is one found, and when in the stream.
+// edge is an edge that was found, and its time in the stream.
 type edge struct {
 	what voice.Edge
 	at   time.Duration
 }
 
-// edges feeds a stream in packets, as a session does.
+// edges passes a stream to an EndPointer in packets, and returns the edges that were found.
 func edges(t testing.TB, pcm []int16) (found []edge) {
 	t.Helper()
 	e, err := voice.NewEndPointer(0)
@@ -30,7 +30,7 @@ func edges(t testing.TB, pcm []int16) (found []edge) {
 	return found
 }
 
-// rooms are the noise in which people speak, by RMS: a quiet room, a fan.
+// rooms are RMS values of the noise in which people speak, from a quiet room to a fan.
 var rooms = []float64{4, 40, 90}
 
 func TestEndPointerFindsUtterances(t *testing.T) {
@@ -63,7 +63,7 @@ func TestEndPointerFindsUtterances(t *testing.T) {
 	}
 }
 
-// trimmed cuts the silence that a synthesizer puts around a sentence.
+// trimmed returns pcm without the silence at both ends.
 func trimmed(pcm []int16) []int16 {
 	const step = 160
 	from, to := 0, len(pcm)
@@ -98,7 +98,8 @@ func TestNoiseIsNotAnUtterance(t *testing.T) {
 	}
 }
 
-// TestNoiseDoesNotProlongSpeech has a breath, then a servo, follow a sentence.
+// TestNoiseDoesNotProlongSpeech checks that a breath and the noise of a servo after a sentence
+// do not count as speech.
 func TestNoiseDoesNotProlongSpeech(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	speech := trimmed(flite(t, "slt", "what time is it"))
@@ -111,7 +112,8 @@ func TestNoiseDoesNotProlongSpeech(t *testing.T) {
 	}
 }
 
-// TestPausesDoNotEndAnUtterance has somebody think in the middle.
+// TestPausesDoNotEndAnUtterance checks that a pause of 400 ms in a sentence does not end the
+// utterance.
 func TestPausesDoNotEndAnUtterance(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	stream := join(noise(time.Second, 6, r), trimmed(flite(t, "rms", "set the volume")), noise(400*time.Millisecond, 6, r),

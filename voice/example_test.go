@@ -7,8 +7,8 @@ import (
 	"perch/voice"
 )
 
-// The first packets leave at once, until the robot has 300 ms of sound ahead of
-// it; then one leaves every 60 ms.
+// The first packets are sent at once, until the robot has more than 300 ms of
+// sound to play. Then one packet is sent every 60 ms.
 func ExamplePacer() {
 	start := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	now := start

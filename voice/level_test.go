@@ -9,7 +9,8 @@ import (
 	"perch/voice/voicetest"
 )
 
-// TestLevel: a level is 0 in silence, 1 in loud speech, and between them in quiet speech.
+// TestLevel checks that the level is 0 for silence, 1 for loud sound, and between them for quiet
+// sound.
 func TestLevel(t *testing.T) {
 	if n := voice.Level(nil) + voice.Level(make([]int16, 720)); n != 0 {
 		t.Errorf("silence is %g", n)
@@ -27,7 +28,7 @@ func TestLevel(t *testing.T) {
 	}
 }
 
-// TestLevelsOfPackets: a packet has a level for each of its halves.
+// TestLevelsOfPackets checks that a packet has one level for each of its halves.
 func TestLevelsOfPackets(t *testing.T) {
 	e := newEncoder(t, voice.SpeakerRate)
 	loud := voicetest.Tone(voice.SpeakerRate, 440, 20000, time.Second)[:voice.SpeakerFrame/2]

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestLoudnessFollowsOnlyWatchedVoices: it keeps nothing of a voice that nobody watches or
-// that is silent, and allocates nothing while a voice speaks.
+// TestLoudnessFollowsOnlyWatchedVoices checks that a Loudness stores nothing before the first
+// call of Level or for a silent voice, and allocates nothing while a voice speaks.
 func TestLoudnessFollowsOnlyWatchedVoices(t *testing.T) {
 	var l Loudness
 	m := l.Mouth("a")
@@ -42,7 +42,7 @@ func TestLoudnessFollowsOnlyWatchedVoices(t *testing.T) {
 	}
 }
 
-// TestMouth: a mouth shows the levels it is given in their order, and is shut at the end.
+// TestMouth checks that Mouth.Run sets the levels in order, and sets the level 0 at the end.
 func TestMouth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Loudness

@@ -9,8 +9,8 @@ import (
 	"perch/voice"
 )
 
-// TestShortList: what a server sends is bounded, without names that a robot cannot have, and no two voices have the
-// same title.
+// TestShortList checks that ShortList limits the number of voices, drops invalid and repeated names, and makes titles
+// unique.
 func TestShortList(t *testing.T) {
 	all := []voice.Named{{"a", ""}, {"", "nobody"}, {"a", "again"}, {"b\n", ""}, {strings.Repeat("x", 101), ""}, {"3", "Zunda\x07mon"}, {"7", "Zundamon"}}
 	want := []voice.Named{{"a", ""}, {"3", "Zundamon"}, {"7", "Zundamon (7)"}}

@@ -105,7 +105,7 @@ func TestWAVRoundTrip(t *testing.T) {
 	}
 }
 
-// stream is a header as espeak-ng writes it, whose sizes say nothing.
+// stream is a WAV stream of espeak-ng: the sizes in its header are meaningless.
 var stream = []byte(
 	"RIFF\x24\xf0\xff\x7fWAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x22\x56\x00\x00\x44\xac\x00\x00\x02\x00\x10\x00data\x00\xf0\xff\x7f\x01\x00\x02\x00")
 

@@ -45,7 +45,7 @@ func TestPacerForgetsADelay(t *testing.T) {
 			now = due
 		}
 		if i == 20 {
-			now = now.Add(100 * time.Millisecond) // the writer woke late
+			now = now.Add(100 * time.Millisecond) // one packet is sent late
 		}
 		p.Sent(now)
 	}
@@ -72,8 +72,8 @@ func TestPacerGrowsItsLeadAfterTheRobotRanDry(t *testing.T) {
 	}
 }
 
-// TestPacerFitsTheQueue: a robot whose queue is known to be long is kept as far
-// ahead as ever; one with a short queue, or that nothing is known of, less.
+// TestPacerFitsTheQueue checks how many packets are sent at once: as many as
+// the lead allows for a long queue, and fewer for a short or unknown queue.
 func TestPacerFitsTheQueue(t *testing.T) {
 	for queue, want := range map[int]struct{ first, grown int }{40: {6, 11}, 20: {6, 10}, 0: {6, 10}, 8: {4, 4}, 1: {1, 1}} {
 		p := voice.Pacer{Queue: queue}
@@ -93,10 +93,9 @@ func TestPacerFitsTheQueue(t *testing.T) {
 	}
 }
 
-// TestPacerProperties: whatever the delays of the maker of packets and of the
-// writer, the robot never has more than a second ahead, nor more packets than
-// half its queue: the rest is for what the network holds up and then hands over
-// at once.
+// TestPacerProperties checks that with any delays before packets are sent, the
+// robot never has more than a second of sound to play, or more packets than
+// half of its queue.
 func TestPacerProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		queue := rapid.SampledFrom([]int{0, 2, 7, 20, 40}).Draw(t, "queue")

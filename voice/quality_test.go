@@ -23,12 +23,12 @@ import (
 	"perch/must"
 )
 
-// speechBitrate, the encoder's complexity and the resampler were chosen by these benchmarks,
-// which measure the quality of speech and its cost.
+// These benchmarks measure the quality of speech and its cost. speechBitrate, speechComplexity
+// and the resampler were chosen with them.
 
-// resolution is how a sound is compared: in pieces of span samples, a power of two, and in
-// bands, in Hz. Long pieces show how a codec smears frequencies. Short pieces show how it
-// smears time, before a consonant.
+// resolution says how sounds are compared: in pieces of span samples, which is a power of two,
+// and in bands, whose edges are in Hz. Long pieces show whether a codec smears frequencies.
+// Short pieces show whether the codec smears sound in time, for example before a consonant.
 type resolution struct {
 	span  int
 	bands []int
@@ -39,7 +39,7 @@ var (
 	inTime  = resolution{128, []int{200, 770, 1480, 2700, 4400, 6400, 9500, 12000}}
 )
 
-// heard is the power in each band of each piece of a sound of 24 kHz, in dB.
+// heard returns the power in each band of each piece of a sound at 24 kHz, in dB.
 func (r resolution) heard(pcm []int16) (all [][]float64) {
 	for at := 0; at+r.span <= len(pcm); at += r.span / 2 {
 		x := make([]complex128, r.span)
@@ -49,7 +49,7 @@ func (r resolution) heard(pcm []int16) (all [][]float64) {
 		x = transform(x)
 		power := make([]float64, len(r.bands)-1)
 		for band := range power {
-			sum := 1.0 // the quietest sound of 16 bits
+			sum := 1.0 // about the quietest sound with 16 bits; avoids the logarithm of 0
 			for bin := r.bands[band] * r.span / SpeakerRate; bin < r.bands[band+1]*r.span/SpeakerRate; bin++ {
 				sum += real(x[bin])*real(x[bin]) + imag(x[bin])*imag(x[bin])
 			}
@@ -60,7 +60,7 @@ func (r resolution) heard(pcm []int16) (all [][]float64) {
 	return all
 }
 
-// transform is Fourier's, of a power of two.
+// transform returns the Fourier transform of x, whose length is a power of two.
 func transform(x []complex128) []complex128 {
 	n := len(x)
 	if n == 1 {
@@ -79,12 +79,12 @@ func transform(x []complex128) []complex128 {
 	return out
 }
 
-// audible is how far below the loudest band of a sound another can be heard, in dB.
+// audible is the range of audible levels below the loudest band of a sound, in dB.
 const audible = 50
 
-// distance is how far a sound is from its original, as the mean over time of the root mean
-// square over the bands, in dB. Both are 24 kHz and begin together; levels too low to hear in
-// either count as equal. 0 is the same sound, and 1 dB is hardly audible.
+// distance returns the difference between a sound and its original in dB: the root mean square
+// over the bands, as its mean and 99th percentile over time. Both sounds have 24 kHz and begin
+// together. Levels that are too low to be heard count as equal. 1 dB is hardly audible.
 func (r resolution) distance(from, to []int16) (mean, p99 float64) {
 	a, b := r.heard(from), r.heard(to)
 	floor := 0.0
@@ -110,7 +110,7 @@ func (r resolution) distance(from, to []int16) (mean, p99 float64) {
 	return mean, all[len(all)*99/100]
 }
 
-// aligned is a sound without its delay against another, of at most 40 ms.
+// aligned returns the sound to without its delay relative to from, which is at most 40 ms.
 func aligned(from, to []int16) []int16 {
 	best, delay := math.Inf(-1), 0
 	for d := range SpeakerRate / 25 {
@@ -125,8 +125,8 @@ func aligned(from, to []int16) []int16 {
 	return to[delay:]
 }
 
-// speech is some seconds of three voices at 24 kHz, by the programs of voice/espeak and
-// voice/openjtalk, which Perch speaks with.
+// speech returns some seconds of speech of three voices at 24 kHz, made by the programs of the
+// packages espeak and openjtalk.
 func speech(b *testing.B) (all []int16) {
 	b.Helper()
 	english := "She sells sea shells by the shore. Six thick thistle sticks, and a big brown bear. What time is it?"
@@ -170,7 +170,8 @@ func to24(b *testing.B, wav []byte) []int16 {
 	return NewResampler(r.Rate, SpeakerRate).Resample(pcm)
 }
 
-// played decodes packets to 24 kHz. A nil packet is lost; it is concealed or left silent.
+// played decodes packets to 24 kHz. A nil packet is a lost one: it is concealed if conceal is
+// set, and silent otherwise.
 func played(b *testing.B, packets [][]byte, conceal bool) (pcm []int16) {
 	b.Helper()
 	d, err := NewDecoder(SpeakerRate)
@@ -243,7 +244,7 @@ func BenchmarkQuality(b *testing.B) {
 	}
 }
 
-// threadCPU is how long this thread has had a core, whatever else the machine does.
+// threadCPU returns the CPU time that this thread has used.
 func threadCPU(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage
@@ -251,7 +252,7 @@ func threadCPU(b *testing.B) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// lose loses so many packets of a hundred, the same each time.
+// lose sets this percentage of the packets to nil, the same ones in each call.
 func lose(all [][]byte, percent int) {
 	chance := rand.New(rand.NewPCG(1, 1))
 	for i := range all {
@@ -261,8 +262,8 @@ func lose(all [][]byte, percent int) {
 	}
 }
 
-// BenchmarkLoss measures speech with lost packets. They are left silent, as if they came too
-// late on a WebSocket, or concealed, as a robot does that gets them by UDP.
+// BenchmarkLoss measures the quality of speech with lost packets. They are silent, as if they
+// came too late on a WebSocket, or concealed, as by a robot that receives packets by UDP.
 func BenchmarkLoss(b *testing.B) {
 	pcm := speech(b)
 	for _, percent := range []int{0, 1, 3, 10} {
@@ -283,8 +284,8 @@ func BenchmarkLoss(b *testing.B) {
 	}
 }
 
-// BenchmarkResamplers is what the resampler makes of speech, there and back, against the
-// same without it.
+// BenchmarkResamplers measures the quality of speech that was resampled to another rate and
+// back, and the time for the way back.
 func BenchmarkResamplers(b *testing.B) {
 	pcm := speech(b)
 	for _, rate := range []int{16000, 22050, 44100, 48000} {

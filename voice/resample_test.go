@@ -10,8 +10,8 @@ import (
 	"perch/voice/voicetest"
 )
 
-// levelAt is the amplitude of one frequency in a sound (Goertzel, with a Hann
-// window so that a strong tone does not leak into the measure).
+// levelAt returns the amplitude of one frequency in a sound. A Hann window keeps
+// other strong tones from influencing the result.
 func levelAt(pcm []int16, rate int, frequency float64) float64 {
 	var re, im, sum float64
 	for i, s := range pcm {
@@ -56,7 +56,7 @@ func TestResamplerKeepsToneAndRejectsAliases(t *testing.T) {
 				}
 			}
 		}
-		if c.from > c.to { // what cannot be represented must not fold back
+		if c.from > c.to { // tones above half of the output rate must be removed, or they would fold back
 			for _, frequency := range []float64{1.1 * lower, 1.3 * lower} {
 				out := resampled(c.from, c.to, voicetest.Tone(c.from, frequency, amplitude, time.Second), 1<<20)
 				if db := decibel(voicetest.RMS(out[c.to/8:c.to-c.to/8])*math.Sqrt2, amplitude); db > -60 {

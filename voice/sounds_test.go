@@ -14,7 +14,7 @@ import (
 	"perch/voice/voicetest"
 )
 
-// flite speaks a sentence with one of its voices, at 16 kHz.
+// flite returns a sentence spoken by flite, at 16 kHz. name is one of its voices.
 func flite(t testing.TB, name, text string) []int16 {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "speech.wav")
@@ -50,7 +50,7 @@ func newDecoder(t testing.TB, rate int) *voice.Decoder {
 
 func samples(d time.Duration) int { return int(d * voice.MicRate / time.Second) }
 
-// noise is white noise of that RMS.
+// noise returns white noise with the RMS level.
 func noise(d time.Duration, level float64, r *rand.Rand) []int16 {
 	pcm := make([]int16, samples(d))
 	for i := range pcm {
@@ -59,8 +59,8 @@ func noise(d time.Duration, level float64, r *rand.Rand) []int16 {
 	return pcm
 }
 
-// breath is noise from 300 to 3000 Hz that swells and fades, as air on a
-// microphone does.
+// breath returns noise from 300 to 3000 Hz that swells and fades, like breath on
+// a microphone.
 func breath(d time.Duration, level float64, r *rand.Rand) []int16 {
 	pcm := make([]int16, samples(d))
 	low, high := 0.0, 0.0
@@ -74,9 +74,9 @@ func breath(d time.Duration, level float64, r *rand.Rand) []int16 {
 	return pcm
 }
 
-// servo is the whine of a small geared motor: the mesh of its teeth, whose
-// pitch follows the speed from 500 Hz to 1.4 kHz and back, with harmonics, the
-// 50 Hz of its pulses in the loudness, and the rattle of the gears.
+// servo returns the noise of a small geared motor: a tone with harmonics whose
+// pitch follows the speed from 500 Hz to 1.4 kHz and back, with the 50 Hz of the
+// motor's pulses in its loudness, and the rattle of the gears.
 func servo(d time.Duration, level float64, r *rand.Rand) []int16 {
 	pcm := make([]int16, samples(d))
 	phase := 0.0
@@ -90,7 +90,7 @@ func servo(d time.Duration, level float64, r *rand.Rand) []int16 {
 	return pcm
 }
 
-// throughOpus is what arrives of a sound that a robot sends.
+// throughOpus encodes a sound like a robot, and returns the decoded sound.
 func throughOpus(t testing.TB, pcm []int16) []int16 {
 	t.Helper()
 	e, err := voice.NewMicEncoder()

@@ -39,7 +39,7 @@ func TestSpoken(t *testing.T) {
 	}
 }
 
-// writes is a recognizer that writes one text.
+// writes is a recognizer that always returns the same transcript.
 type writes voice.Transcript
 
 func (writes) Name() string { return "writes" }
@@ -48,8 +48,8 @@ func (w writes) Recognize(context.Context, *voice.Utterance, voice.Options) (voi
 	return voice.Transcript(w), nil
 }
 
-// TestInventedSentencesBeginNoTurn: what recognizers write for silence is refused where the sound may
-// have been silence, and is taken at its word where somebody has spoken.
+// TestInventedSentencesBeginNoTurn checks that sentences that recognizers invent for silence are refused if
+// the sound may have been silence, and accepted otherwise.
 func TestInventedSentencesBeginNoTurn(t *testing.T) {
 	quiet, loud := make([]int16, 2*voice.MicRate), make([]int16, 2*voice.MicRate)
 	for i := range loud {
@@ -81,7 +81,7 @@ func TestInventedSentencesBeginNoTurn(t *testing.T) {
 	}
 }
 
-// FuzzSpoken checks that whatever a recognizer writes becomes one line, or nothing.
+// FuzzSpoken checks that CleanTranscript returns one line for any text of a recognizer, or refuses the text.
 func FuzzSpoken(f *testing.F) {
 	for _, s := range []string{" Hello.\n", "[BLANK_AUDIO]", "(music) *laughs* ♪", "...", "a\xffb", "\x00", "<|en|>Hello"} {
 		f.Add(s)

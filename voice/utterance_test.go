@@ -69,7 +69,7 @@ func TestReadEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// engine stands for any recognizer or synthesizer in a list.
+// engine is a recognizer and a synthesizer. It returns text or pcm samples of silence, and err.
 type engine struct {
 	name  string
 	text  string
@@ -127,7 +127,7 @@ func TestASynthesizerThatHasSpokenIsTheLast(t *testing.T) {
 	}
 }
 
-// TestDroppedUtterance: it holds no sound, and ends when it is finished.
+// TestDroppedUtterance checks that a dropped utterance holds no sound, and that Wait waits for Finish.
 func TestDroppedUtterance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := voice.NewUtterance()
