@@ -1,6 +1,7 @@
 // Package assist recognizes and synthesizes speech with the engines of Home Assistant. A
-// Recognizer uses the speech-to-text engine of an Assist pipeline. A Synthesizer uses the
-// text-to-speech engine of a pipeline, or another one of Home Assistant.
+// Recognizer uses the speech-to-text engine of an Assist pipeline. (Assist is Home Assistant's voice
+// assistant; a pipeline is a combination of engines.) A Synthesizer uses the text-to-speech engine of
+// a pipeline, or another text-to-speech engine of Home Assistant.
 package assist
 
 import (
@@ -22,20 +23,20 @@ type Options struct {
 	Token    string // long-lived access token
 	Pipeline string // ID of a pipeline; "" means the preferred one
 
-	// Engine, Voice, Convert and IdleWithin are only for a Synthesizer.
+	// Engine, Voice, Convert, Language and IdleWithin are only for a Synthesizer.
 	Engine string // engine, such as "tts.piper"; "" means the pipeline's engine
 	Voice  string // voice for calls that name none; "" means the pipeline's voice or, with Engine, the engine's own
 	// Convert makes Home Assistant convert the sound to 16-bit mono; Home Assistant starts a
 	// process per sentence to do this. It is needed for engines that do not return 16-bit WAV.
 	Convert    bool
-	Language   string        // the household's language, as a BCP 47 tag
+	Language   string        // BCP 47 tag of the voices that Voices lists, if Engine is set or the pipeline has no language
 	IdleWithin time.Duration // maximum pause within a sound; default: remote.Patience
 
-	// ConnectWithin is the timeout of connecting, of each write, and of a question about
-	// settings; default: 5 s.
+	// ConnectWithin is the timeout of connecting, of each write, and of a request for settings
+	// of Home Assistant; default: 5 s.
 	ConnectWithin time.Duration
-	// AnswerWithin is how long Home Assistant may take to begin: to accept sound, and to
-	// answer once all input was sent; default: remote.Patience.
+	// AnswerWithin is the maximum time until Home Assistant accepts sound, and again until it
+	// responds after all input was sent; default: remote.Patience.
 	AnswerWithin time.Duration
 }
 
@@ -63,8 +64,8 @@ func (o *Options) newClient() (*hass.Client, error) {
 	return hass.New(hass.Options{URL: o.URL, Token: o.Token, ConnectWithin: o.ConnectWithin})
 }
 
-// unavailable returns the error of ctx if ctx has ended, and otherwise err wrapped in
-// voice.ErrUnavailable, so that the next engine is tried.
+// unavailable returns the error of ctx if ctx has ended, and otherwise an error that wraps err and
+// voice.ErrUnavailable.
 func unavailable(ctx context.Context, err error) error {
 	if ctxErr := ctx.Err(); ctxErr != nil {
 		return ctxErr

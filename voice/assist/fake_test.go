@@ -21,15 +21,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const canary = "eyCanary-token_0123456789abcdef.x"
 
-// fakeHA is a Home Assistant: its WebSocket by script, its text to speech by
-// address and sound.
+// fakeHA is a fake Home Assistant with the WebSocket API and text to speech.
 type fakeHA struct {
 	t     testing.TB
 	url   string
 	conns atomic.Int64
-	// script is for a connection that is let in, from its first command on.
+	// script serves an authenticated connection. m is the first command.
 	script func(p *peer, m command)
-	// address answers a request for speech, sound gives it.
+	// address handles requests for the URL of a sound, sound the requests to that URL.
 	address, sound http.HandlerFunc
 
 	mu    sync.Mutex
@@ -53,21 +52,21 @@ type command struct {
 type peer struct{ *socket.Conn }
 
 func (p *peer) say(format string, args ...any) {
-	_ = p.SendText(fmt.Appendf(nil, format, args...)) // the other side may have left
+	_ = p.SendText(fmt.Appendf(nil, format, args...)) // fails if the client has disconnected
 }
 
 func (p *peer) event(m command, kind, data string) {
 	p.say(`{"id":%d,"type":"event","event":{"type":"%s","data":%s}}`, m.ID, kind, data)
 }
 
-// began takes a run on, with the handler 3 for its sound.
+// began accepts a run of a pipeline, with the handler ID 3 for its sound.
 func (p *peer) began(m command) {
 	p.say(`{"id":%d,"type":"result","success":true,"result":null}`, m.ID)
 	p.event(m, "run-start", `{"pipeline":"p","language":"en","runner_data":{"stt_binary_handler_id":3,"timeout":300}}`)
 	p.event(m, "stt-start", `{"engine":"stt.x","metadata":{"sample_rate":16000}}`)
 }
 
-// hear returns the sound up to its end, without the handler's byte.
+// hear returns the sound of a run until its end, without the handler IDs.
 func (p *peer) hear(t testing.TB) (sound []byte) {
 	for {
 		text, data, err := p.Receive()
@@ -85,7 +84,7 @@ func (p *peer) hear(t testing.TB) (sound []byte) {
 	}
 }
 
-// hangUp waits until the client leaves.
+// hangUp reads until the client disconnects.
 func (p *peer) hangUp() {
 	for {
 		if _, _, err := p.Receive(); err != nil {
@@ -157,7 +156,8 @@ func (h *fakeHA) serve(w http.ResponseWriter, r *http.Request) {
 	h.script(p, m)
 }
 
-// setUp answers questions about pipelines and engines.
+// setUp returns a script that responds to a request for the settings of a pipeline or an engine. If
+// pipeline is empty, nothing exists.
 func setUp(pipeline string) func(p *peer, m command) {
 	return func(p *peer, m command) {
 		switch {

@@ -49,8 +49,8 @@ func (r *Recognizer) Check(ctx context.Context) error {
 	return nil
 }
 
-// Recognize implements voice.Recognizer. It sends the sound while it is spoken. It returns a
-// transcript only when u is finished, even if Home Assistant sends it earlier. It returns
+// Recognize implements voice.Recognizer. It sends the sound while the person is speaking. It returns
+// a transcript only when u is finished, even if Home Assistant sends the text earlier. It returns
 // errors immediately, so that the next engine can be used.
 func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
 	conn, err := r.client.Dial(ctx)
@@ -129,7 +129,7 @@ func (r *Recognizer) awaitHandler(ctx context.Context, run *hass.Run) (byte, err
 	}
 }
 
-// sendUtterance sends u while it is spoken.
+// sendUtterance sends the sound of u while the person is speaking, and then the end of the sound.
 func sendUtterance(ctx context.Context, run *hass.Run, handler byte, u *voice.Utterance) error {
 	if err := u.Send(ctx, func(pcm []byte) error { return run.Sound(ctx, handler, pcm) }); err != nil {
 		return err
@@ -137,8 +137,8 @@ func sendUtterance(ctx context.Context, run *hass.Run, handler byte, u *voice.Ut
 	return run.EndSound(ctx, handler)
 }
 
-// readTranscript waits for the transcript. If the run ends without one, nothing was
-// recognized.
+// readTranscript waits for the transcript. If the run ends without a transcript, it returns a
+// refused one.
 func (r *Recognizer) readTranscript(ctx context.Context, run *hass.Run) (voice.Transcript, error) {
 	language := ""
 	for {

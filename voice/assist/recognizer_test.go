@@ -46,8 +46,8 @@ func TestRecognize(t *testing.T) {
 	}
 }
 
-// TestSoundGoesWhileItIsSpoken: the server has each frame before the next is
-// there, and an early text waits for the utterance's end.
+// TestSoundGoesWhileItIsSpoken checks that each frame is sent before the next one
+// is spoken, and that an early transcript is returned only at the end of the utterance.
 func TestSoundGoesWhileItIsSpoken(t *testing.T) {
 	arrived := make(chan int)
 	h := newFakeHA(t, func(p *peer, m command) {
@@ -89,7 +89,8 @@ func TestSoundGoesWhileItIsSpoken(t *testing.T) {
 	}
 }
 
-// TestLanguageOfTheTranscript: it is the pipeline's, if the pipeline reports it.
+// TestLanguageOfTheTranscript checks that the transcript has the language that the pipeline reports,
+// and none if the report is missing or invalid.
 func TestLanguageOfTheTranscript(t *testing.T) {
 	for start, want := range map[string]string{
 		`{"engine":"stt.whisper","metadata":{"language":"de-DE","codec":"pcm"}}`: "de-DE",
@@ -166,8 +167,8 @@ func TestRecognizerFailures(t *testing.T) {
 	}
 }
 
-// TestEarlyEventsDoNotExtendTheDeadline: a pipeline that sends other events instead of its
-// start times out like a silent pipeline.
+// TestEarlyEventsDoNotExtendTheDeadline checks that a call times out if the pipeline sends other
+// events and never the event run-start.
 func TestEarlyEventsDoNotExtendTheDeadline(t *testing.T) {
 	r := newFakeHA(t, func(p *peer, m command) {
 		for range 100 {
@@ -184,13 +185,13 @@ func TestEarlyEventsDoNotExtendTheDeadline(t *testing.T) {
 	}
 }
 
-// TestFailureIsReturnedAtOnce: an error ends the call while the user still speaks, so that
-// the next engine can listen. The time the user speaks does not count as the server's.
+// TestFailureIsReturnedAtOnce checks that an error ends the call while the person is still speaking,
+// so that the next engine can be used, and that AnswerWithin does not include the time of speaking.
 func TestFailureIsReturnedAtOnce(t *testing.T) {
 	h := newFakeHA(t, func(p *peer, m command) {
 		p.began(m)
 		_, _, _ = p.Receive()
-		time.Sleep(150 * time.Millisecond) // the person thinks
+		time.Sleep(150 * time.Millisecond) // longer than AnswerWithin
 		p.event(m, "error", `{"code":"stt-stream-failed"}`)
 		p.hangUp()
 	})

@@ -21,9 +21,10 @@ import (
 	"perch/voice/media"
 )
 
-// Synthesizer implements voice.Synthesizer. It requests the URL of a sound over the REST API,
-// and reads the sound from there while it is synthesized. (The TTS stage of a pipeline only
-// returns MP3.) The engine and the voice are from the options or else from the pipeline.
+// Synthesizer implements voice.Synthesizer. It requests the URL of a sound over the REST API, and
+// reads the sound from that URL while Home Assistant synthesizes it. (The text-to-speech stage of a
+// pipeline returns only MP3.) The engine and the voice are from the options or, if the options name
+// none, from the pipeline.
 type Synthesizer struct {
 	o      Options
 	client *hass.Client  // for the WebSocket API
@@ -32,7 +33,7 @@ type Synthesizer struct {
 	cachedPipeline remote.Cached[hass.Pipeline]
 }
 
-// pipelineExpiry is how long the settings of a pipeline are cached.
+// pipelineExpiry is the time for which the settings of a pipeline are cached.
 const pipelineExpiry = 5 * time.Minute
 
 // NewSynthesizer returns a synthesizer, or an error if the options are invalid. It opens no
@@ -86,8 +87,8 @@ func (s *Synthesizer) check(ctx context.Context) error {
 	return err
 }
 
-// Voices implements voice.Lister. It returns the voices of Home Assistant's engine in the language of the pipeline
-// or, if an engine is configured, of the household.
+// Voices implements voice.Lister. It returns the voices of the configured engine in Options.Language, or the voices of
+// the pipeline's engine in the pipeline's language.
 func (s *Synthesizer) Voices(ctx context.Context) (list []voice.Named, err error) {
 	engine, language := s.o.Engine, s.o.Language
 	if engine == "" {
@@ -118,7 +119,8 @@ func (s *Synthesizer) Voices(ctx context.Context) (list []voice.Named, err error
 	return list, err
 }
 
-// pipeline returns the settings of the pipeline, which may be cached.
+// pipeline returns the settings of the pipeline, which may be up to pipelineExpiry old. It returns an
+// error if the pipeline has no text to speech.
 func (s *Synthesizer) pipeline(ctx context.Context) (hass.Pipeline, error) {
 	if p, ok := s.cachedPipeline.Get(); ok {
 		return p, nil
@@ -141,8 +143,8 @@ type speechRequest struct {
 	Options  map[string]any `json:"options"`
 }
 
-// Synthesize implements voice.Synthesizer. It makes no sound of a text without letters and
-// digits, and fails for a text of more than limit.Spoken characters.
+// Synthesize implements voice.Synthesizer. For a text without letters and digits it makes no sound.
+// It fails for a text of more than limit.Spoken characters.
 func (s *Synthesizer) Synthesize(ctx context.Context, text string, o voice.Options, out func(pcm []int16) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -220,8 +222,8 @@ func (s *Synthesizer) newRequest(ctx context.Context, text string, o voice.Optio
 	return request, nil
 }
 
-// includes reports whether the language wanted, such as "en" or "en-GB", includes the
-// language offered, such as "en_GB".
+// includes reports whether the language wanted, such as "en" or "en-GB", includes the language
+// offered, such as "en_GB". "en-GB" does not include "en_US".
 func includes(wanted, offered string) bool {
 	normalize := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "-")) }
 	wanted, offered = normalize(wanted), normalize(offered)
@@ -246,8 +248,8 @@ var soundPath = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^/api/tts_proxy/[A-Za-z0-9_-][A-Za-z0-9_.-]{0,300}$`)
 })
 
-// requestPath requests a sound and returns the path of its URL. It ignores the rest of the
-// URL, because its host may not be reachable from here.
+// requestPath requests a sound and returns the path of the sound's URL. The host of that URL is
+// ignored, because it may not be reachable from this machine.
 func (s *Synthesizer) requestPath(ctx context.Context, r speechRequest) (string, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
@@ -270,8 +272,9 @@ func (s *Synthesizer) requestPath(ctx context.Context, r speechRequest) (string,
 	return result.Path, nil
 }
 
-// explain returns the error for an unsuccessful response of Home Assistant. badRequest is the
-// message if the engine, voice or language may be unknown.
+// explain replaces the error of an unsuccessful response of Home Assistant by one with advice.
+// badRequest is the message if the engine, voice or language may be unknown. explain returns other
+// errors unchanged.
 func (s *Synthesizer) explain(err error, badRequest string) error {
 	var fault *remote.Fault
 	if !errors.As(err, &fault) || fault.Status == 0 {

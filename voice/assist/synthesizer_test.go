@@ -18,8 +18,8 @@ import (
 
 const home = `{"id":"01","name":"Home","tts_engine":"tts.piper","tts_language":"en_GB","tts_voice":"alba","stt_engine":null}`
 
-// tone is a WAV as ffmpeg writes it to a pipe: of unknown length, with a chunk
-// of its own before the sound.
+// tone returns a WAV as ffmpeg writes it to a pipe: of unknown length, with a LIST
+// chunk before the sound.
 func tone(rate int, d time.Duration) []byte {
 	wav := voicetest.WAV(rate, voicetest.Tone(rate, 440, 8000, d))
 	out := append([]byte("RIFF\xff\xff\xff\xffWAVE"), wav[12:36]...)
@@ -41,7 +41,7 @@ func TestSynthesize(t *testing.T) {
 		s := h.synthesizer()
 		pcm, err := voicetest.Synthesize(t, s, "Hello.", voice.Options{Language: "en"})
 		crossings := 0
-		for i := 1001; i < len(pcm)-1000; i++ { // the edges ring
+		for i := 1001; i < len(pcm)-1000; i++ { // without the ends, where the filter of the resampler rings
 			if pcm[i-1] < 0 && pcm[i] >= 0 {
 				crossings++
 			}
@@ -194,7 +194,7 @@ func TestOptionsOfAnEngine(t *testing.T) {
 	}
 }
 
-// TestVoices: the voices of the engine, in the language of the household or of the pipeline.
+// TestVoices checks that Voices returns the voices of the configured or the pipeline's engine.
 func TestVoices(t *testing.T) {
 	for _, list := range []string{`{"voices":[{"voice_id":"en_US-joe","name":"joe"}]}`, `{"voices":null}`} {
 		h := newFakeHA(t, func(p *peer, m command) {

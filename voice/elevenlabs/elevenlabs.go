@@ -21,8 +21,8 @@ import (
 	"perch/voice/media"
 )
 
-// Options are the options of an engine. Voice is required. Check does not require Key, but
-// ElevenLabs does.
+// Options are the options of an engine. Voice is required. ElevenLabs also requires Key, but
+// Options.Check does not.
 type Options struct {
 	URL       string        `yaml:"url" doc:"The address of a proxy of ElevenLabs. If empty, https://api.elevenlabs.io/v1."`
 	Model     string        `yaml:"model" doc:"If empty, eleven_flash_v2_5, their quickest."`
@@ -128,7 +128,7 @@ func (e *Engine) Check(ctx context.Context) error {
 }
 
 // Voices implements voice.Lister. It returns the voices of the owner's account. It returns none if
-// the key may not read them.
+// the server refuses the request, for example because the key may not read the voices.
 func (e *Engine) Voices(ctx context.Context) (list []voice.Named, err error) {
 	body, err := e.client.Get(ctx, "voices", nil)
 	if media.IsRefusal(err) {
@@ -153,8 +153,8 @@ func (e *Engine) Voices(ctx context.Context) (list []voice.Named, err error) {
 	return list, nil
 }
 
-// Synthesize implements voice.Synthesizer. It ignores o.Voice unless it is the ID of a voice,
-// because it may be the name of another engine's voice.
+// Synthesize implements voice.Synthesizer. It ignores an o.Voice that is not the ID of a voice of
+// ElevenLabs, because such a name belongs to another engine.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	name := e.o.Voice
 	if voiceID().MatchString(o.Voice) {

@@ -33,7 +33,7 @@ func engine(t testing.TB, o Options) *Engine {
 	return e
 }
 
-// sound is n bytes of raw PCM and the samples in them.
+// sound returns n bytes of raw PCM, and the same sound as samples.
 func sound(n int) ([]byte, []int16) {
 	data, pcm := make([]byte, n), make([]int16, n/2)
 	for i := range data {
@@ -161,7 +161,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestVoices: an account has the voices of its list; with a key that may not read the list it has none.
+// TestVoices checks that Voices returns the valid voices of the account, and none if the key may not read the list.
 func TestVoices(t *testing.T) {
 	for answer, want := range map[string][]voice.Named{
 		`{"voices":[{"voice_id":"` + george + `","name":"George"},{"voice_id":"../x","name":"x"}]}`: {{Name: george, Title: "George"}},
