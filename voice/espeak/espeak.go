@@ -1,5 +1,5 @@
 // Package espeak synthesizes speech with libespeak-ng. The library runs in a child process,
-// so that a crash of the library does not affect the appliance.
+// so that a crash of the library does not end Perch.
 package espeak
 
 import (
@@ -74,8 +74,8 @@ type Engine struct {
 // voiceName matches valid names of voices. It matches no command-line options and no paths.
 var voiceName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+_-]{0,39}$`) })
 
-// New returns an engine. Its process is started when it is first needed. The caller must call
-// Close.
+// New returns an engine, or an error if the options are invalid. The child process is started when
+// it is first needed. The caller must call Close.
 func New(o Options) (*Engine, error) {
 	o.Speed = cmp.Or(o.Speed, 160)
 	return &Engine{o, newSpeaker(o.Command)}, o.Check()
@@ -104,7 +104,7 @@ func (*Engine) Check(context.Context) error {
 	return nil
 }
 
-// Warm starts the process and loads the voice.
+// Warm starts the child process and loads the voice, so that the first text is spoken sooner.
 func (e *Engine) Warm(ctx context.Context) error {
 	if err := e.Check(ctx); err != nil {
 		return err
@@ -115,8 +115,8 @@ func (e *Engine) Warm(ctx context.Context) error {
 // variant matches the lines of espeak-ng --voices=variant for the variants that have a number.
 var variant = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`!v/([fm][0-9])\s`) })
 
-// Voices implements voice.Lister. The household's voice and its variants come first, then the voices for its
-// language, then those for other languages.
+// Voices implements voice.Lister. The voice of calls without a language and its variants come first, then the other
+// voices for its language, then the voices for other languages.
 func (e *Engine) Voices(ctx context.Context) ([]voice.Named, error) {
 	own := e.voice(voice.Options{})
 	variants, err := listVoices(ctx, "--voices=variant")
@@ -155,7 +155,7 @@ func listVoices(ctx context.Context, option string) ([]byte, error) {
 	return c.Output()
 }
 
-// Close ends the process, after the current text.
+// Close ends the child process, after the current text.
 func (e *Engine) Close() { e.speaker.close() }
 
 // languageVoice matches names of voices that begin with a language, such as "en-us+f3" and
@@ -208,7 +208,7 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	to := voice.NewConverter(voice.MaxSpeech(text), nil, out)
 	for piece := range pieces(text) {
 		err := e.speaker.speak(ctx, request{name, e.o.Speed, piece}, func(rate int, pcm []int16) error {
-			to.SetRate(rate) // startProcess has checked it
+			to.SetRate(rate) // startProcess has checked that the rate is playable
 			return to.Convert(pcm)
 		})
 		switch textErr, _ := errors.AsType[textError](err); {
@@ -226,8 +226,8 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 // is played.
 const maxPiece = 400
 
-// pieces yields the pieces of a text. A longer text is split after sentences, or else after
-// words.
+// pieces yields the pieces of a text, each of at most maxPiece characters. It splits a text after
+// sentences, or if that is impossible after words, or else after maxPiece characters.
 func pieces(text string) iter.Seq[string] {
 	rest := []rune(text)
 	return func(yield func(string) bool) {
@@ -257,8 +257,8 @@ func lastIndex(text []rune, chars string) int {
 // noVoice is the message for a voice that the library does not have.
 const noVoice = "there is no such voice; espeak-ng --voices lists them"
 
-// canRead reports whether a voice can read a text. Voices announce characters that they
-// cannot read: the Japanese voice kanji, and voices for other languages, except Chinese, both
+// canRead reports whether a voice can read a text without announcing characters, such as "Chinese
+// letter". The Japanese voice announces kanji. Voices for other languages, except Chinese, announce
 // kanji and kana.
 func canRead(name, text string) bool {
 	switch voice.BaseLanguage(name) {

@@ -22,7 +22,7 @@ import (
 	"perch/voice/voicetest"
 )
 
-// serves is the argument with which this binary is the process that speaks.
+// serves is the argument that makes this test program call Serve, as the child process of an engine.
 const serves = "serve-the-test"
 
 func TestMain(m *testing.M) {
@@ -47,7 +47,7 @@ func engine(t testing.TB, o espeak.Options) *espeak.Engine {
 	return e
 }
 
-// script is a program that is run in the place of the process that speaks.
+// script returns the command of a shell script that replaces the child process.
 func script(t testing.TB, text string) []string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "script")
@@ -55,7 +55,7 @@ func script(t testing.TB, text string) []string {
 	return []string{path}
 }
 
-// samples returns the length of the sound of a text.
+// samples returns the number of samples in the sound of a text.
 func samples(t testing.TB, e *espeak.Engine, text string) (int, error) {
 	t.Helper()
 	pcm, err := voicetest.Synthesize(t, e, text, voice.Options{})
@@ -68,7 +68,7 @@ func processes(t testing.TB) (all []int) {
 	lists, err := filepath.Glob("/proc/self/task/*/children")
 	must.Succeed(t, err)
 	for _, list := range lists {
-		text, _ := os.ReadFile(list) // of a thread that may have ended
+		text, _ := os.ReadFile(list) // fails if the thread has ended
 		for _, word := range strings.Fields(string(text)) {
 			pid, err := strconv.Atoi(word)
 			must.Succeed(t, err)
@@ -102,8 +102,8 @@ func TestProgramStopsWhenItsOutputIsNotRead(t *testing.T) {
 	}
 }
 
-// TestConcurrentTexts: one process speaks all of them, each complete, and a slow listener does
-// not delay the others.
+// TestConcurrentTexts checks that one process speaks all concurrent texts completely, and that a
+// slow listener does not delay the others.
 func TestConcurrentTexts(t *testing.T) {
 	e := engine(t, espeak.Options{})
 	must.Succeed(t, e.Warm(t.Context()))
@@ -149,7 +149,8 @@ func TestConcurrentTexts(t *testing.T) {
 	}
 }
 
-// TestHangingProgram: it is killed, and the next text is spoken.
+// TestHangingProgram checks that a child process that hangs is killed, and that the next text is
+// spoken.
 func TestHangingProgram(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -165,7 +166,8 @@ func TestHangingProgram(t *testing.T) {
 	}
 }
 
-// TestProcessThatEnds: after the process is killed, the next text starts a new one.
+// TestProcessThatEnds checks that after the child process was killed, the next text starts a new
+// process.
 func TestProcessThatEnds(t *testing.T) {
 	e := engine(t, espeak.Options{})
 	for range 3 {
@@ -183,7 +185,7 @@ func TestProcessThatEnds(t *testing.T) {
 	}
 }
 
-// TestLongText: it is spoken in pieces, to its end.
+// TestLongText checks that a text longer than maxPiece is spoken completely.
 func TestLongText(t *testing.T) {
 	e := engine(t, espeak.Options{})
 	one, err := samples(t, e, strings.Repeat("and so on ", 10))
@@ -197,7 +199,7 @@ func TestLongText(t *testing.T) {
 }
 
 func TestUnusablePrograms(t *testing.T) {
-	// The sample rate; the program's answer to the text follows.
+	// begins writes the sample rate and reads a request; the response of the program follows.
 	const begins = `printf '\042\126\000\000'; head -n 1 >/dev/null; `
 	for text, want := range map[string]string{
 		"echo broken >&2; exit 1":                                           "espeak-ng: broken: exit status 1",
@@ -231,7 +233,8 @@ func TestUnusablePrograms(t *testing.T) {
 	}
 }
 
-// TestAnotherLanguageHasItsVoice where a call names none.
+// TestAnotherLanguageHasItsVoice checks which voice is used for calls in several languages, with and
+// without Options.Voice.
 func TestAnotherLanguageHasItsVoice(t *testing.T) {
 	self, err := os.Executable()
 	must.Succeed(t, err)
@@ -254,7 +257,7 @@ func TestAnotherLanguageHasItsVoice(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, name := range []string{"en-us", "cmn", "fr-fr+f2"} { // the appliance's voice need not be of the appliance's language
+	for _, name := range []string{"en-us", "cmn", "fr-fr+f2"} { // Options.Voice may be a voice for another language than Options.Language
 		german := engine(t, espeak.Options{Command: noting, Voice: name, Language: "de"})
 		for _, o := range []voice.Options{{}, {Language: "zh-CN"}, {Language: "fr"}} {
 			if _, err := voicetest.Synthesize(t, german, "Hallo.", o); err != nil {
@@ -278,8 +281,8 @@ func TestAnotherLanguageHasItsVoice(t *testing.T) {
 	}
 }
 
-// TestUnreadableText: espeak-ng would say "Chinese letter" for each kanji, and "Japanese
-// letter" for each kana unless its voice is Japanese.
+// TestUnreadableText checks that texts are refused for which espeak-ng would say "Chinese letter" for
+// each kanji, or "Japanese letter" for each kana.
 func TestUnreadableText(t *testing.T) {
 	for _, c := range []struct {
 		text  string
@@ -310,7 +313,7 @@ func TestUnreadableText(t *testing.T) {
 	}
 }
 
-// TestVoices: the household's voice and its variants come first, then those for its language; each can be spoken with.
+// TestVoices checks the order of the voices, and that each voice can speak.
 func TestVoices(t *testing.T) {
 	for _, test := range []struct {
 		o    espeak.Options

@@ -24,10 +24,11 @@ type request struct {
 	Text  string `json:"text"`  // "" only loads the voice
 }
 
-// niceness is the nice value of the process. Playing has 0, and so takes precedence.
+// niceness is the nice value of the process. Perch itself, which sends sound to the robots, has 0 and
+// so takes precedence.
 const niceness = 5
 
-// Serve runs in the process that an Engine starts. It synthesizes the requests that it reads
+// Serve runs in the child process that an Engine starts. It synthesizes the requests that it reads
 // from in, until the end of in.
 //
 // It first writes the sample rate in Hz, as 32 bits in native byte order; if the library

@@ -33,8 +33,8 @@ func encodeNumber(n int) []byte { return binary.NativeEndian.AppendUint32(nil, u
 // process is started when it is needed, and stopped when it is idle for maxIdle.
 type speaker struct {
 	command []string
-	// lock has capacity 1 and holds an element while nobody uses the following fields: to
-	// lock is to receive, and to unlock is to send.
+	// lock guards the following fields. It has capacity 1 and holds an element while it is
+	// unlocked: to lock is to receive, and to unlock is to send.
 	lock      chan struct{}
 	process   *process    // nil if none runs
 	idleTimer *time.Timer // calls stopIdle
@@ -62,13 +62,14 @@ func newSpeaker(command []string) *speaker {
 
 // speak synthesizes a text, and calls out with pieces of mono sound and their rate in Hz. The
 // sound is read from the process as fast as possible and buffered, so that the process is
-// free for the next text even if out is slow. If ctx ends, the rest of the sound is dropped.
+// free for the next text even if out is slow. If ctx ends or out fails, the other pieces are
+// dropped.
 func (s *speaker) speak(ctx context.Context, r request, out func(rate int, pcm []int16) error) error {
 	p, err := s.acquire(ctx)
 	if err != nil {
 		return err
 	}
-	// There is room for the longest possible speech in pieces of 50 ms.
+	// The buffer has room for the longest possible speech in pieces of 50 ms.
 	pieces := make(chan []int16, 1+voice.MaxSpeech(r.Text)/(50*time.Millisecond))
 	var synthesizeErr error
 	go func() {
@@ -91,7 +92,8 @@ func (s *speaker) speak(ctx context.Context, r request, out func(rate int, pcm [
 	return synthesizeErr
 }
 
-// acquire waits until the process is free, and starts it if it is not running.
+// acquire waits until the process is free, and starts the process if it is not running. The caller
+// must call release.
 func (s *speaker) acquire(ctx context.Context) (*process, error) {
 	select {
 	case <-s.lock:
@@ -117,7 +119,7 @@ func (s *speaker) acquire(ctx context.Context) (*process, error) {
 // release lets other callers use the process. err is the error of process.synthesize, or nil.
 func (s *speaker) release(err error) {
 	if _, ok := errors.AsType[textError](err); err != nil && !ok {
-		s.process = nil // it has ended
+		s.process = nil // the process has ended
 	} else {
 		s.idleTimer.Reset(maxIdle)
 	}
@@ -194,7 +196,7 @@ func startProcess(command []string) (*process, error) {
 	p := &process{cmd: exec.Command(command[0], command[1:]...)}
 	p.cmd.Args[0] = "perch"
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = "/", environment(), &p.stderr
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that a terminal sends it no signals
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal then sends no signals to the process
 	p.cmd.WaitDelay = time.Second
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
@@ -281,9 +283,9 @@ func (p *process) killAndWait() error {
 	return p.cmd.Wait()
 }
 
-// exitError waits until the process has ended, and returns the error for it. err is the error
-// of the pipe. If the process has closed its output, it exits by itself, and its exit status
-// explains more than err; otherwise exitError kills it.
+// exitError waits until the process has ended, and returns the error of a call. err is the error
+// of the pipe. If the process has closed its output, it is about to exit, and its exit status
+// explains more than err. Otherwise exitError kills the process.
 func (p *process) exitError(err error) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		_ = p.killAndWait()

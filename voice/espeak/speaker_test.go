@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestLongTextDoesNotDelayOthers: a short text waits for one piece of each text before it, not
-// for their ends.
+// TestLongTextDoesNotDelayOthers checks that a short text waits only for a few pieces of the long
+// texts, and not for their ends.
 func TestLongTextDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	s := newSpeaker([]string{"/proc/self/exe", "serve-the-test"})

@@ -1,5 +1,6 @@
-// Package media is the HTTP client of the engines that use a speech server. It converts the
-// sound of a response to 24 kHz PCM, and explains the errors of such a server.
+// Package media is the HTTP client of the engines that use a speech server: the packages assist,
+// elevenlabs, openai and voicevox. It converts the sound of a response to 24 kHz PCM, and explains
+// the errors of such a server.
 package media
 
 import (
@@ -41,7 +42,7 @@ const (
 // Client calls one speech server. It is safe for concurrent use.
 type Client struct {
 	*remote.Client
-	idle time.Duration // Options.Idle
+	idle time.Duration // Options.Idle or its default
 	hint string        // Options.Hint
 }
 
@@ -76,7 +77,7 @@ func New(o Options) (*Client, error) {
 	})}, nil
 }
 
-// Check validates the options.
+// Check returns an error if the options are invalid. The error contains neither the key nor the URL.
 func (o Options) Check() error {
 	base, err := url.Parse(o.URL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.Fragment != "" {
@@ -104,7 +105,7 @@ func CheckSynthesizer(ctx context.Context, engine voice.Synthesizer) error {
 	return err
 }
 
-// Get returns the body of the response to a GET request, at most limit.File bytes.
+// Get returns the body of the response to a GET request. A body of more than limit.File bytes is an error.
 func (c *Client) Get(ctx context.Context, path string, query url.Values) ([]byte, error) {
 	response, err := c.Call(ctx, remote.Request{Method: http.MethodGet, Path: path, Query: query})
 	if err != nil {
@@ -114,13 +115,14 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values) ([]byte
 	return response.Whole(limit.File)
 }
 
-// IsRefusal reports whether err says that a server has refused a request, for example because it does not know the path.
+// IsRefusal reports whether err is the error for a response with a status below 500 other than 2xx, for example because
+// the server does not know the path.
 func IsRefusal(err error) bool {
 	f, ok := errors.AsType[*remote.Fault](err)
 	return ok && f.Status != 0 && f.Status < http.StatusInternalServerError
 }
 
-// Call calls remote.Client.Call, and explains errors that the server returns. It marks r as
+// Call sends r like remote.Client.Call, and explains errors that the server returns. It marks r as
 // repeatable, because requests to a speech server have no side effects.
 func (c *Client) Call(ctx context.Context, r remote.Request) (*remote.Answer, error) {
 	r.Repeatable = true

@@ -21,7 +21,7 @@ import (
 	"perch/voice"
 )
 
-// SoundOptions describe the sound that a request asks for, and what errors advise.
+// SoundOptions describe the sound that a request asks for, and the advice in errors.
 type SoundOptions struct {
 	Text          string // text of the speech, which limits the duration of the sound
 	Rate          int    // rate of raw samples in Hz, if the response does not state it; 0: only WAV is accepted
@@ -58,9 +58,10 @@ func (c *Client) Speak(ctx context.Context, text string, rate int, path string, 
 // it arrives. The slice is only valid during the call of out. The response holds raw samples,
 // 16-bit little-endian mono, or a WAV.
 //
-// The error is a *remote.Fault if the response has another format, holds no sound, is far too
-// long for the text, or arrives far slower than it is played; out may already have received
-// some of the sound. FetchSound returns an error of out unchanged.
+// The error is a *remote.Fault if the request fails, or if the response has another format, holds
+// no sound, is far too long for the text, or arrives far slower than it is played; out may already
+// have received some of the sound. FetchSound returns an error of out unchanged, and ctx's error
+// if ctx ends.
 func (c *Client) FetchSound(ctx context.Context, r remote.Request, o SoundOptions, out func(pcm []int16) error) error {
 	arrival := voice.NewArrival(c.idle)
 	r.Pace = arrival
@@ -70,7 +71,7 @@ func (c *Client) FetchSound(ctx context.Context, r remote.Request, o SoundOption
 	}
 	defer a.Close()
 	kind, parameters := a.Kind()
-	if o.Rate > 0 { // otherwise the first bytes show the format
+	if o.Rate > 0 { // if it is 0, the sound must be a WAV, which its first bytes show
 		if err := c.checkType(a, kind); err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ func client(t testing.TB) *Client {
 	return c
 }
 
-// answer returns a client whose server is replaced by a ready answer.
+// answer returns a client that gets the same response to every request.
 func answer(t testing.TB, kind string, body io.Reader) *Client {
 	c := client(t)
 	o := remote.Options{Server: c.Server, Base: &url.URL{Scheme: "http", Host: "127.0.0.1"}, First: time.Minute, Idle: time.Minute,
@@ -41,13 +41,14 @@ func answer(t testing.TB, kind string, body io.Reader) *Client {
 	return c
 }
 
-// given is a transport without a network.
+// given is a transport that returns a response without a network.
 type given func() *http.Response
 
 func (g given) RoundTrip(*http.Request) (*http.Response, error) { return g(), nil }
 
-// FuzzSound: whatever a server sends, in whatever pieces, it is sound within
-// limits or one sentence, and the same in all pieces.
+// FuzzSound checks that any response results in a bounded sound or an error of one
+// sentence, and that the result does not depend on how the response is divided
+// into reads.
 func FuzzSound(f *testing.F) {
 	var wav bytes.Buffer
 	_ = voice.WriteWAV(&wav, 16000, make([]int16, 300))
