@@ -15,9 +15,9 @@ import (
 func TestCheck(t *testing.T) {
 	const list = `{"object":"list","data":[{"id":"tiny"},{"id":"Kokoro"}]}`
 	tests := map[string]struct {
-		status int // of the list
+		status int // status of the response to the request for the list
 		list   string
-		work   int // status of the work, if it is tried
+		work   int // status of the response to the request of tryRequest
 		want   string
 		tried  bool
 	}{
@@ -112,7 +112,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestSecretInTheURL: a URL can carry the user and the password for a proxy.
+// TestSecretInTheURL checks that errors contain neither the user and the password nor the query of the URL.
 func TestSecretInTheURL(t *testing.T) {
 	_, err := voicetest.SynthesizeHello(t, synthesizer(t, Options{URL: "http://user:" + strings.ReplaceAll(canary, "/", "%2F") + "@127.0.0.1:9/v1?key=" + canary}))
 	voicetest.Sentence(t, err, "nothing listens at http://127.0.0.1:9/v1; ")

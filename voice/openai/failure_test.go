@@ -26,7 +26,7 @@ func TestRefusals(t *testing.T) {
 		status int
 		body   string
 		want   string
-		says   string // a part of the server's own words; "" where they are not to be shown
+		says   string // a part of the server's text that the error must contain; empty if it must contain none
 	}{
 		"wrong key": {401, `{"error":{"message":"Incorrect API key provided: ` + canary + `. Find yours.","code":"invalid_api_key"}}`,
 			"refuses the key", "Incorrect API key provided"},
@@ -46,7 +46,7 @@ func TestRefusals(t *testing.T) {
 		"broken JSON":      {500, `{"error":"` + canary, "has failed (HTTP 500)", ""},
 		"deep JSON":        {500, strings.Repeat("[", 4000), "has failed (HTTP 500)", ""},
 		"a long complaint": {500, strings.Repeat("a b ", 900), "has failed (HTTP 500", "a b …"},
-		// The limit on the text that is read cuts the key: not even a part of it may be shown.
+		// The key begins before the limit of the text that is read, and ends after it.
 		"a key cut in two": {500, strings.Repeat(" ", 4096-12) + canary, "has failed (HTTP 500: [key])", ""},
 		"control bytes":    {500, "sk-can\x00ary/0f3d9a+Zq\r\x1b[31m is bad", "has failed (HTTP 500: [key] [31m", ""},
 	}
@@ -80,8 +80,8 @@ func TestKeyIsNotSentAfterARedirect(t *testing.T) {
 	}
 }
 
-// wire is a peer of bytes behind a real socket: it reads a request and writes
-// what the script does.
+// wire returns the URL of a server that reads the request on a TCP connection and
+// then calls script.
 func wire(t *testing.T, script func(conn net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -148,7 +148,7 @@ func TestNetworkFailures(t *testing.T) {
 	}
 }
 
-// TestDeadlines runs on a clock of its own, so that they are exact.
+// TestDeadlines checks that each deadline ends a call at exactly its time.
 func TestDeadlines(t *testing.T) {
 	tests := map[string]struct {
 		script  func(conn net.Conn, body []byte)
@@ -195,7 +195,8 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestOnlyTheServersTimeIsLimited: a slow listener and a slow speaker do not end a call.
+// TestOnlyTheServersTimeIsLimited checks that deadlines do not count the time that the caller spends on
+// the sound, or the time of speaking.
 func TestOnlyTheServersTimeIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPipes(func(c net.Conn, body []byte) {
@@ -228,7 +229,7 @@ func TestOnlyTheServersTimeIsLimited(t *testing.T) {
 			t.Errorf("a slow speaker: %+v, %v", text, err)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) { // a server that takes nothing in is hurried
+	synctest.Test(t, func(t *testing.T) { // a server that reads nothing times out
 		r := recognizer(t, Options{URL: "http://127.0.0.1/v1", FirstByte: time.Second, StreamUpload: true,
 			dial: func(context.Context, string, string) (net.Conn, error) {
 				ours, theirs := net.Pipe()
@@ -242,8 +243,8 @@ func TestOnlyTheServersTimeIsLimited(t *testing.T) {
 	})
 }
 
-// TestCancelled ends a call at every stage, at once, and leaves nothing: a
-// goroutine that stays would keep the bubble from ending.
+// TestCancelled checks that a cancelled call returns at once in every stage. If a
+// goroutine did not end, synctest.Test would fail.
 func TestCancelled(t *testing.T) {
 	stuck := func(net.Conn, []byte) {}
 	half := func(c net.Conn, _ []byte) {
@@ -295,7 +296,7 @@ func TestCancelled(t *testing.T) {
 					t.Errorf("%v after %s", err, time.Since(began))
 				}
 				if test.asked {
-					<-p.closed // the peer sees the end of the connection
+					<-p.closed // the client must close the connection
 				}
 			})
 		})
@@ -362,7 +363,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	})
 }
 
-// one is a listener for one connection.
+// one is a listener that returns one connection.
 type one struct {
 	conn net.Conn
 }
@@ -378,8 +379,8 @@ func (o *one) Accept() (net.Conn, error) {
 func (*one) Close() error   { return nil }
 func (*one) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestConnectionThatJustEnded: a sentence is sent again if the server closes the idle
-// connection while the sentence is on its way.
+// TestConnectionThatJustEnded checks that a request is sent again if the server has just closed the
+// reused connection.
 func TestConnectionThatJustEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dialled := 0

@@ -12,8 +12,8 @@ import (
 	"perch/voice"
 )
 
-// form is the body of a transcription request without its sound. The fields are before the
-// sound, so the server knows them when the sound arrives.
+// form is the body of a transcription request without its sound. The fields are before the sound,
+// so that the server has read the fields when the sound arrives.
 type form struct {
 	mediaType string
 	prefix    []byte // body before the sound
@@ -83,9 +83,9 @@ func endlessWAV() []byte {
 
 // utteranceReader reads the samples of an utterance, which may still be spoken, as bytes.
 type utteranceReader struct {
-	ctx    context.Context // a field, since io.Reader's Read has no context
+	ctx    context.Context // a field, because io.Reader's Read has no argument for a context
 	u      *voice.Utterance
-	offset int // of the next sample
+	offset int // number of samples read so far
 	pcm    [1024]int16
 }
 

@@ -14,9 +14,8 @@ import (
 	"perch/voice/voicetest"
 )
 
-// TestHostileSynthesizers: whatever a server does with a sentence, it costs a
-// bounded time and a bounded sound, and its error is one sentence. What came is
-// played.
+// TestHostileSynthesizers checks that a malicious response takes a bounded time,
+// results in a bounded sound, and causes an error of one sentence.
 func TestHostileSynthesizers(t *testing.T) {
 	head := func(kind, more string) string {
 		return "HTTP/1.1 200 OK\r\nContent-Type: " + kind + "\r\n" + more + "Transfer-Encoding: chunked\r\n\r\n"
@@ -51,8 +50,8 @@ func TestHostileSynthesizers(t *testing.T) {
 	for name, test := range map[string]struct {
 		script func(net.Conn)
 		want   string
-		sound  time.Duration // at the most
-		within time.Duration
+		sound  time.Duration // maximum duration of the sound
+		within time.Duration // maximum time of the call
 	}{
 		"a byte a second":        {trickles(soundHead, nil), "slower than it is played", time.Second, time.Minute},
 		"a WAV, a byte a second": {trickles(head("audio/wav", ""), voicetest.WAV(24000, nil)), "slower than it is played", time.Second, time.Minute},
@@ -115,7 +114,7 @@ func TestHostileSynthesizers(t *testing.T) {
 	}
 }
 
-// TestSlowServer: a server may take six times as long as its speech lasts.
+// TestSlowServer checks that a server may take six times as long as the duration of its sound.
 func TestSlowServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPipes(func(c net.Conn, _ []byte) {
@@ -133,7 +132,8 @@ func TestSlowServer(t *testing.T) {
 	})
 }
 
-// TestCompressionIsNotRequested: sound must be playable as it arrives.
+// TestCompressionIsNotRequested checks that requests ask for an uncompressed response, which can be played
+// while it arrives.
 func TestCompressionIsNotRequested(t *testing.T) {
 	asked := make(chan string, 1)
 	url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {

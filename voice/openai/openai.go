@@ -1,6 +1,6 @@
 // Package openai recognizes and synthesizes speech with servers that have OpenAI's audio
-// API: speaches, whisper.cpp, kokoro-fastapi, LocalAI, or OpenAI's own. The Recognizer posts
-// to /audio/transcriptions, the Synthesizer to /audio/speech.
+// API: speaches, whisper.cpp, kokoro-fastapi, LocalAI, or OpenAI's own server. A Recognizer posts
+// to /audio/transcriptions, a Synthesizer to /audio/speech.
 package openai
 
 import (
@@ -59,7 +59,7 @@ func (*engine) Name() string { return "openai" }
 // Close cancels running calls and closes the connections.
 func (e *engine) Close() { e.client.Close() }
 
-// Check validates the options.
+// Check returns an error if the options are invalid.
 func (o Options) Check() error {
 	if len(o.Model) > limit.Name || len(o.Voice) > limit.Name {
 		return fmt.Errorf("the name of a model or a voice has at most %d bytes", limit.Name)
@@ -86,12 +86,13 @@ func (o *Options) client(model string) (*media.Client, error) {
 	return media.New(o.media())
 }
 
-// checkServer returns an error if the server cannot do an engine's work. It is enough that the
-// server lists the model. Many servers have no list of models, accept models that are not in
-// it, or deny it to some keys: then tryRequest decides, which makes a very short request.
+// checkServer returns an error if the server cannot do an engine's work. It returns nil if the
+// server's list of models contains the model. Otherwise it calls tryRequest, which makes a very
+// short request, because many servers have no list, accept models that are not in the list, or
+// do not show the list to some keys.
 func checkServer(ctx context.Context, client *media.Client, model string, tryRequest func(context.Context) error) error {
 	listed, err := listsModel(ctx, client, model)
-	inconclusive := []int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed} // the list is missing or denied, which says nothing about other requests
+	inconclusive := []int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed} // the list is missing or not allowed
 	if fault, ok := errors.AsType[*remote.Fault](err); ok && slices.Contains(inconclusive, fault.Status) {
 		err = nil
 	}
@@ -114,7 +115,7 @@ func listsModel(ctx context.Context, client *media.Client, model string) (bool, 
 	}
 	var list struct{ Data []struct{ ID string } }
 	if json.Unmarshal(body, &list) != nil {
-		return false, nil // probably a web page; the caller will find out
+		return false, nil // probably a web page; the request of checkServer's tryRequest then fails
 	}
 	for _, m := range list.Data {
 		if strings.EqualFold(m.ID, model) {

@@ -17,14 +17,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// canary is a key that no error may hold.
+// canary is a key that no error may contain.
 const canary = "sk-canary/0f3d9a+Zq"
 
-// pipes is a peer without a socket, which knows only bytes. Each connection
-// gets its request read, and then the script.
+// pipes is a server on connections in memory. For each connection it reads one
+// request and then calls script.
 type pipes struct {
 	script func(conn net.Conn, body []byte)
-	closed chan struct{} // one for each connection that its client closed
+	closed chan struct{} // receives a value for each connection that the client has closed
 }
 
 func newPipes(script func(conn net.Conn, body []byte)) *pipes {
@@ -53,7 +53,7 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	return theirs, nil
 }
 
-// chunk is a piece of a chunked body.
+// chunk returns data as one chunk of a chunked body.
 func chunk(data []byte) []byte { return fmt.Appendf(nil, "%x\r\n%s\r\n", len(data), data) }
 
 const soundHead = "HTTP/1.1 200 OK\r\nContent-Type: audio/pcm\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -74,7 +74,7 @@ func synthesizer(t testing.TB, o Options) *Synthesizer {
 	return s
 }
 
-// ramp is sound in which every sample differs from its neighbours.
+// ramp returns n samples of sound, in which neighbouring samples differ.
 func ramp(n int) []int16 {
 	pcm := make([]int16, n)
 	for i := range pcm {
@@ -83,5 +83,5 @@ func ramp(n int) []int16 {
 	return pcm
 }
 
-// raw returns pcm as a server sends it.
+// raw returns pcm as the bytes of 16-bit little-endian samples.
 func raw(pcm []int16) []byte { return voicetest.WAV(24000, pcm)[44:] }

@@ -16,7 +16,7 @@ import (
 // Recognizer implements voice.Recognizer. Its methods may be called concurrently.
 type Recognizer struct {
 	engine
-	noDetection atomic.Bool // the server cannot detect the language
+	noDetection atomic.Bool // whether the server cannot detect the language
 }
 
 // NewRecognizer checks the options and returns the engine. It opens no connection.
@@ -44,8 +44,8 @@ func (r *Recognizer) Check(ctx context.Context) error {
 const minSound = 100 * time.Millisecond
 
 // Recognize implements voice.Recognizer. It refuses an utterance that is shorter than minSound. If
-// the server cannot detect the language, Recognize repeats the request without that, and asks for no
-// detection any more.
+// the server cannot detect the language, Recognize repeats the request without language detection,
+// and later calls do not request language detection.
 func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	detect := o.DetectLanguage && !r.noDetection.Load()
 	heard, err := r.recognize(ctx, u, o, detect)
@@ -105,7 +105,7 @@ func (r *Recognizer) recognize(ctx context.Context, u *voice.Utterance, o voice.
 	return heard, nil
 }
 
-// waitForMinSound waits until u lasts minSound or is finished.
+// waitForMinSound waits until u has a duration of minSound or is finished.
 func waitForMinSound(ctx context.Context, u *voice.Utterance) error {
 	var sample [1]int16
 	const last = int(minSound*voice.MicRate/time.Second) - 1

@@ -15,9 +15,9 @@ import (
 	"perch/voice/voicetest"
 )
 
-// received is what a peer was sent.
+// received is the content of a form that a server received.
 type received struct {
-	fields []string // "name=value" in their order, the file without its value
+	fields []string // "name=value" in order, the file without its value
 	file   []byte
 }
 
@@ -85,8 +85,8 @@ func TestRecognizerSpeaksTheProtocol(t *testing.T) {
 	}
 }
 
-// TestLanguageOfTheTranscript: the server is asked for it if the speaker may change the
-// language. A server that cannot tell it is asked only for the text from then on.
+// TestLanguageOfTheTranscript checks that Recognize requests the language if DetectLanguage is set, and no
+// longer after a server has refused such a request.
 func TestLanguageOfTheTranscript(t *testing.T) {
 	for _, verbose := range []bool{true, false} {
 		var asked []string

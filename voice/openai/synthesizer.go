@@ -36,7 +36,8 @@ func openAIVoices() []string {
 }
 
 // Voices implements voice.Lister. OpenAI's API has no list of voices, but kokoro-fastapi, speaches and others have
-// one at /audio/voices. OpenAI's own models have fixed voices.
+// one at /audio/voices. Without such a list, Voices returns the fixed voices of OpenAI's own models, and no voices for
+// another model.
 func (s *Synthesizer) Voices(ctx context.Context) (list []voice.Named, err error) {
 	add := func(name, title string) { list = append(list, voice.Named{Name: name, Title: title}) }
 	body, err := s.client.Get(ctx, "audio/voices", url.Values{"model_id": {s.o.Model}})

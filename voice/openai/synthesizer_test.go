@@ -48,8 +48,8 @@ func TestSynthesizerSpeaksTheProtocol(t *testing.T) {
 	}
 }
 
-// TestSoundIsPassedOnAsItArrives: the server sends the second piece only after the first was
-// heard.
+// TestSoundIsPassedOnAsItArrives checks that sound is passed on while it arrives: the server sends the
+// second piece only after the first one was passed on.
 func TestSoundIsPassedOnAsItArrives(t *testing.T) {
 	for name, first := range map[string][]byte{"pcm": raw(ramp(480)), "a byte too many": append(raw(ramp(480)), 7), "wav": voicetest.WAV(24000, ramp(480))} {
 		received := make(chan bool)
@@ -74,12 +74,12 @@ func TestSoundIsPassedOnAsItArrives(t *testing.T) {
 
 func TestOtherFormats(t *testing.T) {
 	frame := append([]byte{0xff, 0xfb, 0x90, 0x00}, make([]byte, 413)...) // MPEG 1, 128 kbit/s, 44.1 kHz: 417 bytes
-	lone := append([]byte{0xff, 0xfb, 0x90, 0x00}, raw(ramp(1000))...)    // sound that begins like one
+	lone := append([]byte{0xff, 0xfb, 0x90, 0x00}, raw(ramp(1000))...)    // sound that begins like an MP3 frame
 	tests := map[string]struct {
 		kind, body string
 		rate       int
 		samples    int
-		want       string // of the error
+		want       string // part of the error
 	}{
 		"wav, 24 kHz":                 {"audio/wav", string(voicetest.WAV(24000, ramp(1000))), 0, 1000, ""},
 		"wav, 16 kHz":                 {"audio/pcm", string(voicetest.WAV(16000, ramp(1600))), 0, 2400, ""},
@@ -116,7 +116,7 @@ func TestOtherFormats(t *testing.T) {
 			} else if err != nil {
 				t.Error(err)
 			}
-			// A resampler keeps the end of its filter.
+			// A resampler does not return the last samples, for which its filter needs more input.
 			if d := test.samples - len(pcm); d < 0 || d > 40 || d != 0 && test.samples != 2400 {
 				t.Errorf("%d samples, want %d", len(pcm), test.samples)
 			}
@@ -147,8 +147,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestVoices: the forms of lists that servers have; OpenAI's models have fixed voices, and a server without a list has
-// none. A server that fails is an error, so that what was known stays.
+// TestVoices checks the formats of lists that servers send, the fixed voices of OpenAI's models, and that Voices returns
+// an error if the server fails.
 func TestVoices(t *testing.T) {
 	for name, test := range map[string]struct {
 		model  string

@@ -8,9 +8,9 @@ import (
 	"perch/voice"
 )
 
-// parseTranscript parses a response in OpenAI's JSON format, plain or verbose. ok is false if it
-// holds no transcript. complaint is the server's error if it sent one with status 200, as
-// whisper.cpp does.
+// parseTranscript parses a response in OpenAI's JSON format, plain or verbose. heard.NoSpeech is the
+// lowest value of all segments. ok is false if the response holds no transcript. complaint is the
+// server's error if the server sent one with status 200, as whisper.cpp does.
 func parseTranscript(body []byte) (heard voice.Transcript, complaint string, ok bool) {
 	var response struct {
 		Text     *string
