@@ -25,7 +25,7 @@ import (
 type Options struct {
 	Program    string   // default: "open_jtalk"
 	Dictionary string   // directory of the dictionary naist-jdic
-	Folders    []string // directories that contain voices, NAME.htsvoice, or subdirectories with voices
+	Folders    []string // directories that contain voices, NAME.htsvoice, or subdirectories with voices; default: Debian's directories
 	Voice      string   `yaml:"voice" doc:"The name of an HTS voice, without .htsvoice. If empty, that of Debian's package, or else any."`
 	Speed      int      `yaml:"speed" unit:"%" doc:"In percent of the voice's own, 50 to 200. If 0, 100."`
 	// Language is the BCP 47 tag of the language for calls that name none; "" means Japanese.
@@ -96,8 +96,8 @@ func (o Options) Check() error {
 // Name returns "openjtalk".
 func (*Engine) Name() string { return "openjtalk" }
 
-// Check returns an error if the program, its dictionary or the voice are not installed. The
-// error names the packages to install.
+// Check returns an error if the program, its dictionary or the voice is not installed. The error
+// names the Debian packages to install, or the configured voice that is missing.
 func (e *Engine) Check(context.Context) error {
 	var missing []string
 	if _, err := exec.LookPath(e.o.Program); err != nil {

@@ -27,11 +27,11 @@ func engine(t testing.TB, o openjtalk.Options) *openjtalk.Engine {
 	return e
 }
 
-// speak is the sound of a text.
+// speak returns the sound of a text.
 func speak(t testing.TB, e *openjtalk.Engine, text string, o voice.Options) (pcm []int16, err error) {
 	t.Helper()
 	if err := e.Check(t.Context()); err != nil {
-		t.Fatal(err) // make test installs it
+		t.Fatal(err) // make test installs open_jtalk
 	}
 	return voicetest.Synthesize(t, e, text, o)
 }
@@ -49,15 +49,15 @@ func TestSynthesize(t *testing.T) {
 	}
 }
 
-// TestLongTextIsSpokenWhole: a text is spoken sentence by sentence, since the program reads
-// only one line and crashes if it has 342 letters.
+// TestLongTextIsSpokenWhole checks that a long text is spoken sentence by sentence: the program
+// reads only one line, and crashes if the line has 342 letters.
 func TestLongTextIsSpokenWhole(t *testing.T) {
 	dir := t.TempDir()
 	noting := filepath.Join(dir, "noting")
 	script := "#!/bin/sh\ntext=$(cat)\nprintf '%s\\n' \"$text\" >>" + dir + "/said\nprintf %s \"$text\" | open_jtalk \"$@\"\n"
 	must.Succeed(t, os.WriteFile(noting, []byte(script), 0o700))
 	e, said := engine(t, openjtalk.Options{Program: noting}), func() int {
-		text, _ := os.ReadFile(dir + "/said") // none yet
+		text, _ := os.ReadFile(dir + "/said") // fails before the first call
 		return strings.Count(string(text), "\n")
 	}
 	text, first := strings.Repeat("きょうはよいてんきです。\n", 2)+strings.Repeat("、", 150)+strings.Repeat("あ", 30), 0
@@ -77,13 +77,14 @@ func TestLongTextIsSpokenWhole(t *testing.T) {
 	}
 }
 
-// TestHostileTexts do no harm, and what can be read in them is read.
+// TestHostileTexts checks that unusual texts cause no error, and that their readable parts are
+// spoken.
 func TestHostileTexts(t *testing.T) {
 	e := engine(t, openjtalk.Options{})
 	for text, sounds := range map[string]bool{
 		strings.Repeat(".", 399) + "a": true,
 		"-h --help /etc/passwd":        true,
-		"きょうはよいてんきです。안녕하세요안녕하세요。":           true, // the end cannot be read
+		"きょうはよいてんきです。안녕하세요안녕하세요。":           true, // open_jtalk cannot read the end
 		"\x00\x1b[2J\xff\xfe東\x00京\r\n\t大阪": true,
 		"$(reboot) `reboot` ¥%&<>|":         true,
 		strings.Repeat("゛゜", 90):            false,
@@ -123,7 +124,7 @@ func TestProgramStopsWhenItsOutputIsNotRead(t *testing.T) {
 	}
 }
 
-// TestMissingFiles: the error names only the packages that are missing.
+// TestMissingFiles checks that the error names exactly the packages that are missing.
 func TestMissingFiles(t *testing.T) {
 	none := t.TempDir()
 	for want, o := range map[string]openjtalk.Options{
@@ -149,8 +150,8 @@ func TestMissingFiles(t *testing.T) {
 	}
 }
 
-// TestVoices: the default voice is found among others, and a robot's own voice by its name. An
-// invalid name is not looked up.
+// TestVoices checks the list of voices and which voice file is used: the named voice, or the default
+// voice if the name is missing or invalid.
 func TestVoices(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "noting")

@@ -48,8 +48,9 @@ func toLine(r rune) rune {
 // isSpoken reports whether a character may be spoken.
 func isSpoken(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsSymbol(r) }
 
-// pieceLength returns the length of the first piece of a text, in characters: up to the end of
-// a sentence, or else up to the last pause within maxPiece.
+// pieceLength returns the length of the first piece of a text, in characters. The piece ends with
+// a sentence, or else with the last pause within maxPiece characters, but not before minPiece
+// characters.
 func pieceLength(text []rune) int {
 	const ends, closes, pauses = "。！？!?．", "」』）)”", "、，,；;：: "
 	lastPause := maxPiece

@@ -28,8 +28,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// FuzzPieces: whatever a text is, each piece fits the program's buffers and its line,
-// and no letter is lost.
+// FuzzPieces checks that each piece of any text is a single line that fits the program's buffer, and
+// that no letter is lost.
 func FuzzPieces(f *testing.F) {
 	for _, s := range []string{"", "はい。", strings.Repeat("a", 1000), "\x00\n\xff東京\u2028大阪", strings.Repeat("ﾊﾞ", 300),
 		"。。。。。。。。。", "𠮷野家で。" + strings.Repeat("、", 200)} {

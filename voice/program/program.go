@@ -44,7 +44,7 @@ func (f *Fault) Unwrap() error { return f.Err }
 
 const (
 	soundTimeout = 20 * time.Second // timeout of the next piece of sound
-	niceness     = 5                // nice value of the program; playing has 0, and so takes precedence
+	niceness     = 5                // nice value of the program; Perch itself has 0, and so takes precedence
 )
 
 // Speak runs the program and calls out with consecutive pieces of 24 kHz PCM, at most
@@ -106,7 +106,7 @@ func convertWAV(ctx context.Context, r io.Reader, to *voice.Converter) error {
 	return to.ConvertAll(ctx, wav.Read)
 }
 
-// maxStderr is how many bytes a Stderr stores.
+// maxStderr is the maximum number of bytes that a Stderr stores.
 const maxStderr = 1000
 
 // Stderr stores the beginning of a program's standard error.

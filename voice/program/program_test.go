@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// header is that of a WAV stream of 24 kHz whose length is not known.
+// header is a shell command that prints the header of a 24 kHz WAV stream of unknown length.
 const header = `printf 'RIFF\377\377\377\377WAVEfmt \020\0\0\0\001\0\001\0\300\135\0\0\200\273\0\0\002\0\020\0data\377\377\377\377'; `
 
 func shell(script, text string) program.Call {
@@ -33,7 +33,8 @@ func TestSoundIsPassedOn(t *testing.T) {
 	}
 }
 
-// TestASpeakingProgramGetsNoTokens: the app's token of Home Assistant and our own keys stay here.
+// TestASpeakingProgramGetsNoTokens checks that the program's environment contains neither Perch's keys
+// nor the token of Home Assistant's Supervisor.
 func TestASpeakingProgramGetsNoTokens(t *testing.T) {
 	for _, name := range []string{"PERCH_SPEECH_KEY", "SUPERVISOR_TOKEN", "HASSIO_TOKEN"} {
 		t.Setenv(name, "canary")
@@ -44,7 +45,8 @@ func TestASpeakingProgramGetsNoTokens(t *testing.T) {
 	}
 }
 
-// TestProgramThatDoesNotStop: it is cut off and killed, also if its listener stops listening.
+// TestProgramThatDoesNotStop checks that a program that writes endless sound is killed, and that a
+// program is killed if out fails.
 func TestProgramThatDoesNotStop(t *testing.T) {
 	samples := 0
 	count := func(pcm []int16) error { samples += len(pcm); return nil }
@@ -62,7 +64,7 @@ func TestProgramThatDoesNotStop(t *testing.T) {
 	}
 }
 
-// TestFaults have what the program said of them, in one line's length.
+// TestFaults checks that errors contain the beginning of the program's standard error.
 func TestFaults(t *testing.T) {
 	for script, want := range map[string]string{
 		"echo no such voice >&2; exit 1":            "talker: no such voice: ",

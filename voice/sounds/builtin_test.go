@@ -9,7 +9,7 @@ import (
 	"perch/voice/voicetest"
 )
 
-// loudness returns how loud a tone is in a sound, from 0 to 1.
+// loudness returns the amplitude of a tone in a sound, from 0 to 1.
 func loudness(pcm []int16, hertz float64) float64 {
 	return voicetest.Amplitude(pcm, voice.SpeakerRate, hertz) / (1 << 15)
 }
@@ -24,7 +24,8 @@ func length(pcm []int16) time.Duration {
 	return time.Duration(len(pcm)) * time.Second / voice.SpeakerRate
 }
 
-// TestBuiltInSounds checks their lengths and loudness, and that neither end clicks.
+// TestBuiltInSounds checks the lengths and the loudness of the built-in sounds, and that they do not
+// click at their beginning or end.
 func TestBuiltInSounds(t *testing.T) {
 	for name, want := range map[string]time.Duration{"purr": 3100 * time.Millisecond, "chime": 1600 * time.Millisecond, "alarm": 4 * time.Second} {
 		pcm := must.Value(Open("").Load(t.Context(), name))(t)

@@ -20,7 +20,7 @@ import (
 	"perch/voice"
 )
 
-// tone is a sine of 440 Hz at half of full scale.
+// tone returns a sine wave of 440 Hz with half of the maximum amplitude.
 func tone(rate int, seconds float64) []float64 {
 	out := make([]float64, int(seconds*float64(rate)))
 	for i := range out {
@@ -43,7 +43,7 @@ type wav struct {
 	bits           int
 }
 
-// wavFile writes one. A right channel is silent.
+// wavFile returns a WAV file of the format w. In a stereo file, the right channel is silent.
 func wavFile(w wav, extensible bool, mono []float64) []byte {
 	le := binary.LittleEndian
 	var sound []byte
@@ -80,7 +80,7 @@ func wavFile(w wav, extensible bool, mono []float64) []byte {
 	}
 	file := []byte("RIFF\xff\xff\xff\xffWAVELIST\x03\x00\x00\x00abc\x00fmt ")
 	file = le.AppendUint32(file, uint32(len(head)))
-	file = append(append(file, head...), "data\xff\xff\xff\xff"...) // as into a pipe
+	file = append(append(file, head...), "data\xff\xff\xff\xff"...) // the size is unknown, as in the output of ffmpeg to a pipe
 	return append(file, sound...)
 }
 
@@ -89,7 +89,7 @@ func write(t *testing.T, dir, name string, data []byte) {
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 }
 
-// wantTone: 440 Hz of that level, for so long.
+// wantTone checks that pcm is a tone of 440 Hz with this level and duration.
 func wantTone(t *testing.T, what string, pcm []int16, level float64, want time.Duration) {
 	t.Helper()
 	if off := length(pcm) - want; off < -time.Millisecond || off > 11*time.Millisecond {
@@ -172,8 +172,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestRejectedFiles: the error has a cause and a cure, and no file outside the directory is
-// opened.
+// TestRejectedFiles checks that the error tells the cause and the remedy, and that no file outside
+// the directory is read.
 func TestRejectedFiles(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	good := wavFile(wav{wavPCM, 1, 8000, 16}, false, tone(8000, 0.5))
@@ -254,7 +254,7 @@ type oggFile struct {
 	page   uint32
 }
 
-// put adds a page of whole packets that ends at a position of 48 kHz.
+// put adds a page of whole packets. granule is the position of its end, in samples at 48 kHz.
 func (o *oggFile) put(kind byte, granule int64, packets ...[]byte) {
 	le := binary.LittleEndian
 	var lacing, body []byte
@@ -276,7 +276,7 @@ func (o *oggFile) put(kind byte, granule int64, packets ...[]byte) {
 	o.data = append(o.data, page...)
 }
 
-// checksum is the CRC of RFC 3533.
+// checksum returns the CRC of a page (RFC 3533).
 func checksum(b []byte) (crc uint32) {
 	for _, v := range b {
 		crc ^= uint32(v) << 24
@@ -300,11 +300,11 @@ func opusHead(channels byte, skip uint16, gain int16, family byte) []byte {
 	return append(h, family)
 }
 
-// opusTone is the tone as an Ogg Opus file: two packets to a page, positions that start at
-// begins, and a last position that cuts the padding off.
+// opusTone returns a tone as an Ogg Opus file with two packets per page. The positions start at
+// begins, and the last position cuts off the padding.
 func opusTone(t testing.TB, seconds float64, gain int16, begins int64) []byte {
 	t.Helper()
-	const skip = 312 // libopus' own delay at 48 kHz, for speech
+	const skip = 312 // delay of libopus in samples at 48 kHz
 	encoder, err := voice.NewEncoder(voice.SpeakerRate)
 	must.Succeed(t, err)
 	var packets [][]byte
@@ -379,7 +379,8 @@ func FuzzOgg(f *testing.F) {
 	})
 }
 
-// mended has correct checksums, so that the code behind their check is reached too.
+// mended returns an Ogg file with corrected checksums, so that the decoder does not reject it because of
+// them.
 func mended(data []byte) []byte {
 	data = slices.Clone(data)
 	for rest := data; len(rest) >= 27; {

@@ -21,7 +21,7 @@ import (
 const (
 	maxFileSize = 10 << 20 // bytes
 	maxDuration = time.Minute
-	maxFiles    = 4096 // files in the directory that are listed
+	maxFiles    = 4096 // entries of the directory that are read
 	maxName     = 255  // bytes of a name
 )
 
@@ -50,8 +50,9 @@ func isSound(file string) bool {
 // stem returns the name of a file without its extension.
 func stem(file string) string { return strings.TrimSuffix(file, filepath.Ext(file)) }
 
-// Names returns the names of all sounds, sorted, such as "birthday.wav" and "purr". A file
-// such as "purr.wav" replaces the built-in sound "purr".
+// Names returns the names of all sounds, sorted, such as "birthday.wav" and "purr". A file such as
+// "purr.wav" replaces the built-in sound "purr". If the directory cannot be read, Names returns
+// only the built-in sounds.
 func (l *Library) Names() []string {
 	var names []string
 	entries, _ := builtIn.ReadDir("builtin") // cannot fail
@@ -100,7 +101,8 @@ func (l *Library) list() (*os.Root, []string, error) {
 
 // Load returns the sound with this name, which need not include the extension, as 24 kHz mono
 // PCM of at most a minute. The error wraps fs.ErrNotExist if there is no such sound. The error
-// for a file that cannot be played has the methods Code and Status for HTTP clients.
+// for a file that cannot be played has the methods Code and Status, which tell HTTP clients the
+// error code and the status.
 func (l *Library) Load(ctx context.Context, name string) ([]int16, error) {
 	if name == "" || len(name) > maxName || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "/\\\x00") {
 		return nil, fmt.Errorf("the name of a sound must not contain a path: %w", fs.ErrNotExist)
