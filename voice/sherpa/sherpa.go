@@ -1,8 +1,8 @@
-// Package sherpa recognizes speech with models of Moonshine and synthesizes it with voices of Piper, by the library
-// sherpa-onnx. Silero's detector tells whether somebody speaks.
+// Package sherpa recognizes speech with Moonshine models, synthesizes speech with Piper voices, and detects speech with
+// Silero's voice detector. It uses the library sherpa-onnx.
 //
-// The library ends the process if it cannot use a file: a program that loads models of owners must be ready to be started
-// again. Only perch-speech may import this package, because the library and ONNX Runtime have 32 MB.
+// The library ends the process if it cannot use a file, so a program that loads the owner's models must expect to be
+// restarted. Only perch-speech may import this package, because the library and ONNX Runtime have 32 MB.
 package sherpa
 
 import (
@@ -17,10 +17,10 @@ import (
 	"perch/voice"
 )
 
-// slot is a lock that is waited for with a context. Models compute one call at a time.
+// slot is a lock of capacity 1. It lets a model process one call at a time.
 type slot chan struct{}
 
-// acquire waits for the lock. It returns ctx's error if ctx ends first.
+// acquire waits for the lock. It returns ctx's error if ctx ends. The caller must call release even after an error.
 func (s slot) acquire(ctx context.Context) (release func(), err error) {
 	select {
 	case s <- struct{}{}:
@@ -36,7 +36,8 @@ type Recognizer struct {
 	model *sherpa.OfflineRecognizer
 }
 
-// NewRecognizer loads the model of these files: encoder, decoder and tokens. Close frees it.
+// NewRecognizer loads the model in the files encoder, decoder and tokens. threads is the number of CPU threads. Close frees
+// the model.
 func NewRecognizer(encoder, decoder, tokens string, threads int) (*Recognizer, error) {
 	var c sherpa.OfflineRecognizerConfig
 	c.FeatConfig = sherpa.FeatureConfig{SampleRate: voice.MicRate, FeatureDim: 80}
@@ -55,7 +56,7 @@ func (*Recognizer) Name() string { return "sherpa" }
 // Close frees the model. No call may be running.
 func (r *Recognizer) Close() { sherpa.DeleteOfflineRecognizer(r.model) }
 
-// Recognize implements voice.Recognizer. It begins when the utterance is finished.
+// Recognize implements voice.Recognizer. It starts when the utterance is finished.
 func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
 	pcm, err := soundOf(ctx, u)
 	if err != nil {
@@ -91,10 +92,10 @@ type Detector struct {
 	model *sherpa.VoiceActivityDetector
 }
 
-// detectorWindow is how many samples the detector judges at once.
+// detectorWindow is the number of samples that the detector processes at once.
 const detectorWindow = 512
 
-// NewDetector loads the detector in a file. Close frees it.
+// NewDetector loads the detector's model from a file. Close frees the model.
 func NewDetector(file string) (*Detector, error) {
 	c := sherpa.VadModelConfig{SampleRate: voice.MicRate, NumThreads: 1, SileroVad: sherpa.SileroVadModelConfig{Model: file, Threshold: 0.5,
 		MinSilenceDuration: 0.25, MinSpeechDuration: 0.1, MaxSpeechDuration: float32(voice.MaxUtterance.Seconds()), WindowSize: detectorWindow}}
@@ -158,11 +159,11 @@ type Synthesizer struct {
 type VoiceFiles struct {
 	Model, Tokens string  // paths
 	Espeak        string  // folder of espeak-ng's data
-	Noise, NoiseW float32 // how much the pitch and the length of sounds vary
-	Length        float32 // a longer length is slower speech
+	Noise, NoiseW float32 // variation of the sound, and of the length of phonemes
+	Length        float32 // factor of the duration: with a greater value the speech is slower
 }
 
-// NewSynthesizer loads a voice. Close frees it.
+// NewSynthesizer loads a voice. threads is the number of CPU threads. Close frees the voice.
 func NewSynthesizer(f VoiceFiles, threads int) (*Synthesizer, error) {
 	var c sherpa.OfflineTtsConfig
 	c.Model.Vits = sherpa.OfflineTtsVitsModelConfig{Model: f.Model, Tokens: f.Tokens, DataDir: f.Espeak,
@@ -186,7 +187,8 @@ func (*Synthesizer) Name() string { return "sherpa" }
 // Close frees the voice. No call may be running.
 func (s *Synthesizer) Close() { sherpa.DeleteOfflineTts(s.tts) }
 
-// Synthesize implements voice.Synthesizer. It passes on each sentence of the text when that is complete.
+// Synthesize implements voice.Synthesizer. It passes the sound of each sentence to out as soon as the sentence is
+// synthesized. It ignores the options.
 func (s *Synthesizer) Synthesize(ctx context.Context, text string, _ voice.Options, out func([]int16) error) error {
 	release, err := s.free.acquire(ctx)
 	defer release()
@@ -196,7 +198,7 @@ func (s *Synthesizer) Synthesize(ctx context.Context, text string, _ voice.Optio
 	converter := voice.NewConverter(voice.MaxSpeech(text), nil, out)
 	converter.SetRate(s.rate)
 	var failure error
-	// What Generate returns is the sound that the function was given already.
+	// The result is ignored: it is the same sound that the function has received.
 	s.tts.GenerateWithCallback(text, 0, 1, func(samples []float32) bool {
 		if failure = ctx.Err(); failure == nil {
 			failure = converter.Convert(pcmOf(samples))
@@ -212,7 +214,7 @@ func (s *Synthesizer) Synthesize(ctx context.Context, text string, _ voice.Optio
 	return failure
 }
 
-// pcmOf converts samples between -1 and 1.
+// pcmOf converts samples between -1 and 1 to 16 bits.
 func pcmOf(samples []float32) []int16 {
 	pcm := make([]int16, len(samples))
 	for i, s := range samples {

@@ -2,11 +2,12 @@ package sherpa
 
 import "perch/voice"
 
-// maxPiece is the longest sound that Moonshine recognizes at once, in samples. Of more than 9.2 seconds, models of version 2
-// return no text: https://github.com/k2-fsa/sherpa-onnx/issues/3975
+// maxPiece is the maximum length of a sound for Moonshine, in samples. For more than 9.2 seconds, models of version 2 return
+// no text: https://github.com/k2-fsa/sherpa-onnx/issues/3975
 const maxPiece = 8 * voice.MicRate
 
-// split splits sound into pieces of at most maxPiece, at its quietest places, where words are least likely to be cut.
+// split splits sound into pieces of at most maxPiece samples. It splits at the quietest moment in the second half of a
+// piece, where it is least likely to cut a word.
 func split(pcm []int16) (pieces [][]int16) {
 	for len(pcm) > maxPiece {
 		at := quietest(pcm[maxPiece/2:maxPiece]) + maxPiece/2
@@ -19,7 +20,7 @@ func split(pcm []int16) (pieces [][]int16) {
 	return pieces
 }
 
-// quietest returns the middle of the quietest tenth of a second.
+// quietest returns the index of the middle of the quietest tenth of a second.
 func quietest(pcm []int16) (at int) {
 	const window = voice.MicRate / 10
 	least := -1

@@ -7,7 +7,7 @@ import (
 	"perch/voice"
 )
 
-// TestLongSoundIsSplitWhereItIsQuiet has a tone of fifteen seconds with a pause in its sixth.
+// TestLongSoundIsSplitWhereItIsQuiet splits a tone of 15 s with a pause after 5.2 s.
 func TestLongSoundIsSplitWhereItIsQuiet(t *testing.T) {
 	pcm := make([]int16, 15*voice.MicRate)
 	for i := range pcm {

@@ -1,4 +1,5 @@
-// Package voicetest helps to test engines and sound.
+// Package voicetest helps to test engines of speech recognition and synthesis, and code that
+// processes sound.
 package voicetest
 
 import (
@@ -44,7 +45,7 @@ func Utterance(pcm []int16) *voice.Utterance {
 	return u
 }
 
-// Tone returns a sine wave.
+// Tone returns a sine wave. rate is in Hz.
 func Tone(rate int, hertz, amplitude float64, d time.Duration) []int16 {
 	pcm := make([]int16, int(d.Seconds()*float64(rate)))
 	for i := range pcm {
@@ -72,14 +73,14 @@ func RMS(pcm []int16) float64 {
 	return math.Sqrt(sum / float64(max(1, len(pcm))))
 }
 
-// WAV returns a WAV file.
+// WAV returns a mono WAV file. rate is in Hz.
 func WAV(rate int, pcm []int16) []byte {
 	var b bytes.Buffer
-	_ = voice.WriteWAV(&b, rate, pcm) // a buffer does not fail
+	_ = voice.WriteWAV(&b, rate, pcm) // writing to a buffer cannot fail
 	return b.Bytes()
 }
 
-// ReadWAV returns the sound of a WAV file at a rate.
+// ReadWAV returns the sound of a WAV file, resampled to rate, in Hz.
 func ReadWAV(t testing.TB, file []byte, rate int) (pcm []int16) {
 	t.Helper()
 	w, err := voice.NewWAVReader(bytes.NewReader(file))

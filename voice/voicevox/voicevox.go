@@ -1,6 +1,6 @@
 // Package voicevox synthesizes Japanese speech with the HTTP API of VOICEVOX, which AivisSpeech
-// and other programs have, too. A text takes two calls: audio_query analyses the text, and
-// synthesis synthesizes the result.
+// and other programs also have. A text takes two calls: audio_query returns an analysis of the text,
+// and synthesis returns the sound for the analysis.
 package voicevox
 
 import (
@@ -81,7 +81,7 @@ type Engine struct {
 	firstStyle remote.Cached[string] // ID of the server's first style
 }
 
-// styleExpiry is how long the server's first style is cached.
+// styleExpiry is the time for which the server's first style is cached.
 const styleExpiry = 5 * time.Minute
 
 // New returns an engine, or an error if the options are invalid. It opens no connection.
@@ -102,7 +102,7 @@ func (*Engine) Name() string { return "voicevox" }
 // Close cancels running calls and closes the connections.
 func (e *Engine) Close() { e.client.Close() }
 
-// Check returns an error of one sentence if the server does not have the voice.
+// Check returns an error of one sentence if the server does not respond or does not have the voice.
 func (e *Engine) Check(ctx context.Context) error {
 	_, err := e.fetchStyle(ctx)
 	return err

@@ -21,21 +21,21 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// speakers is what the engine's /speakers lists, cut short: version 0.25.
+// speakers is a shortened response of VOICEVOX 0.25 to /speakers.
 const speakers = `[
 	{"name":"波音リツ","speaker_uuid":"b1a81618-b27b-40d2-b0ea-27a9ad408c4b","version":"0.16.2","supported_features":{},
 	 "styles":[{"name":"歌","id":3009,"type":"frame_decode"}]},
 	{"name":"ずんだもん","speaker_uuid":"388f246b-8c41-4ac1-8e2d-5d79f3ff56d9","version":"0.16.2","supported_features":{"permitted_synthesis_morphing":"ALL"},
 	 "styles":[{"name":"ノーマル","id":3,"type":"talk"},{"name":"あまあま","id":1}]}]`
 
-// fake is an engine like VOICEVOX's: FastAPI, two calls for a text, and 24 kHz WAV.
+// fake is a server with VOICEVOX's API.
 type fake struct {
 	t      *testing.T
 	asked  []string       // methods, paths and queries
-	query  map[string]any // of the latest synthesis
-	phrase string         // of audio_query
-	rate   int            // of the sound that it makes, whatever is asked
-	fails  map[string]int // statuses by path
+	query  map[string]any // body of the latest request for synthesis
+	phrase string         // accent phrases in the response to audio_query
+	rate   int            // rate of the sound, regardless of the requested rate
+	fails  map[string]int // statuses of failing requests; key: path
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -61,7 +61,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.query = nil
 		must.Succeed(f.t, json.NewDecoder(r.Body).Decode(&f.query))
 		w.Header().Set("Content-Type", "audio/wav")
-		_, _ = w.Write(voicetest.WAV(f.rate, voicetest.Tone(f.rate, 400, 8000, time.Second/10))) // as the library soundfile does: 16-bit PCM
+		_, _ = w.Write(voicetest.WAV(f.rate, voicetest.Tone(f.rate, 400, 8000, time.Second/10))) // VOICEVOX also returns 16-bit PCM
 	default:
 		http.NotFound(w, r)
 	}
@@ -87,8 +87,8 @@ func say(t *testing.T, e *voicevox.Engine, text string, o voice.Options) (sample
 	return len(pcm), err
 }
 
-// TestSynthesize: the text is read and then spoken in one style, at the configured speed, with
-// everything else in the engine's query unchanged.
+// TestSynthesize checks the requests for a text: both calls have the same style, and synthesis gets
+// the response to audio_query with the configured speed and the format, and otherwise unchanged.
 func TestSynthesize(t *testing.T) {
 	f, e := start(t, voicevox.Options{Speed: 150})
 	for range 2 {
@@ -97,7 +97,7 @@ func TestSynthesize(t *testing.T) {
 		}
 	}
 	want := []string{"GET /speakers?", "POST /audio_query?speaker=3&text=%E3%81%93%E3%82%93%E3%81%AB%E3%81%A1%E3%81%AF%E3%80%82", "POST /synthesis?speaker=3"}
-	want = append(want, want[1:]...) // the style is asked for once
+	want = append(want, want[1:]...) // the styles are requested only once
 	if got := strings.Join(f.asked, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("it was asked\n%s", got)
 	}
@@ -111,8 +111,8 @@ func TestSynthesize(t *testing.T) {
 	}
 }
 
-// TestVoices: a robot's own voice comes before the configured voice, unless it belongs to
-// another engine.
+// TestVoices checks the list of voices, and that the voice of a call replaces the configured voice,
+// unless it is not the ID of a style.
 func TestVoices(t *testing.T) {
 	_, lister := start(t, voicevox.Options{})
 	if list, err := lister.Voices(t.Context()); err != nil || !slices.Equal(list, []voice.Named{{Name: "3", Title: "ずんだもん（ノーマル）"}, {Name: "1", Title: "ずんだもん（あまあま）"}}) {
@@ -127,8 +127,8 @@ func TestVoices(t *testing.T) {
 	}
 }
 
-// TestRejectedTexts: other languages are left to the next engine, and a text without words is
-// silent.
+// TestRejectedTexts checks that another language is an error that wraps voice.ErrLanguage, and that
+// a text without words makes no sound.
 func TestRejectedTexts(t *testing.T) {
 	f, e := start(t, voicevox.Options{Voice: "3", Language: "en"})
 	for _, o := range []voice.Options{{}, {Language: "zh-Hans"}} {
@@ -154,7 +154,7 @@ func TestRejectedTexts(t *testing.T) {
 	}
 }
 
-// TestCheck: the doctor is told whether the server has the style.
+// TestCheck checks that Check returns an error if the server does not have the style.
 func TestCheck(t *testing.T) {
 	for id, want := range map[string]string{"": "", "1": "", "3": "", "3009": "has no style 3009; its /speakers", "7": "has no style 7"} {
 		_, e := start(t, voicevox.Options{Voice: id})
@@ -171,7 +171,8 @@ func TestCheck(t *testing.T) {
 	voicetest.Sentence(t, err, "has failed (HTTP 500")
 }
 
-// TestInvalidAnswers: the error tells an answer that is not a list of speakers, a query or WAV.
+// TestInvalidAnswers checks the errors for responses that are not a list of speakers, a query or a
+// WAV.
 func TestInvalidAnswers(t *testing.T) {
 	for name, c := range map[string]struct{ body, want string }{
 		"a page":          {"<html>", "is not a query; check the url"},
@@ -200,7 +201,7 @@ func TestInvalidAnswers(t *testing.T) {
 	voicetest.Sentence(t, err, "although wav was requested")
 }
 
-// TestOptions: what no server can follow is refused.
+// TestOptions checks that New rejects invalid options.
 func TestOptions(t *testing.T) {
 	for name, o := range map[string]voicevox.Options{"a name": {Voice: "ずんだもん"}, "a path": {Voice: "../3"}, "slow": {Speed: 20}, "fast": {Speed: 201},
 		"no address": {URL: "tcp://x"}} {
