@@ -13,11 +13,11 @@ const (
 	maxOptional = 100   // optional parts of a top or answer rule; 400 in a row take 2 s to compile
 )
 
-// Check returns an error that joins all faults of a grammar, also in its optional rules. Faults
-// are text that is not JSGF; rules that are undefined, defined twice or recursive; words that are
-// not in the dictionary; a grammar without top rules; and more than the limits allow. The text of
-// a rule's fault begins with the rule's Source. The library itself would ignore undefined rules,
-// and reject the whole grammar for one unknown word.
+// Check returns an error that joins all faults of a grammar, including those of optional rules.
+// Faults are text that is not JSGF; rules that are undefined, defined twice or recursive; words
+// that are not in the dictionary; a grammar without top rules; and a grammar that exceeds the
+// limits. The text of a rule's fault begins with the rule's Source. The library itself would ignore
+// undefined rules, and reject the whole grammar because of one unknown word.
 //
 // model is the directory of the model. Check reads its dictionary, about 3 MB; the error
 // wraps voice.ErrUnavailable if the dictionary is missing.

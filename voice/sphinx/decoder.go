@@ -32,11 +32,12 @@ type span struct {
 	score       int // acoustic score, the logarithm of a likelihood
 }
 
-// mean is the average cepstrum of a sound.
+// mean is the average cepstrum (a vector of spectral features) of a sound.
 type mean [C.cepstrumSize]float32
 
-// newDecoder returns a decoder that uses the grammar jsgf, which gets a name. args are further
-// options of the library. words must contain all words of the grammar.
+// newDecoder returns a decoder that uses the grammar jsgf under the given name. acoustics is the
+// directory of the acoustic model. args are further options of the library. words must contain all
+// words of the grammar.
 func newDecoder(acoustics string, args []string, words []pronunciation, name, jsgf string) (*decoder, error) {
 	d, err := open(acoustics, args)
 	if err != nil {

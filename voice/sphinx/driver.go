@@ -35,8 +35,8 @@ func Driver() driver.Driver[Setup, voice.Recognizer] {
 		}}
 }
 
-// logUnheard logs a warning if the household's language is not English, or if some of its
-// sentences cannot be recognized.
+// logUnheard logs a warning if the language of the setup is not English, or if some sentences
+// cannot be recognized. unheard is the second result of Setup.Grammar.
 func (s Setup) logUnheard(unheard []string) {
 	const maxPlaces = 10
 	tag, _ := language.Match(s.Language)

@@ -6,9 +6,10 @@ import (
 	"sync"
 )
 
-// gate limits the number of utterances being decoded to the number of decoder pairs. It
-// admits utterances of adopted robots before utterances of strangers, and otherwise in order of
-// arrival. If there are several pairs, strangers cannot use all of them.
+// gate limits the number of utterances being decoded to the number of decoder pairs. It admits
+// utterances of robots that the owner has adopted before utterances of other robots, which are
+// called strangers, and otherwise in order of arrival. If there are several pairs, strangers cannot
+// use all of them.
 type gate struct {
 	mu         sync.Mutex
 	free       int             // number of pairs that are not in use

@@ -30,7 +30,7 @@ type Grammar struct {
 func (g Grammar) jsgf(top []string) string {
 	var b strings.Builder
 	b.WriteString("#JSGF V1.0;\ngrammar perch;\n")
-	// No rule of g can be named UTTERANCE, because their names are lower case.
+	// No rule of g has the name UTTERANCE, because names of rules are lower case.
 	b.WriteString("public <UTTERANCE> = <" + strings.Join(top, "> | <") + ">;\n")
 	for _, r := range g.Rules {
 		b.WriteString("<" + r.Name + "> = " + r.Body + ";\n")

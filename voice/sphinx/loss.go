@@ -27,7 +27,7 @@ const silence = "<sil>"
 // used, so the result does not depend on the size of the grammar.
 //
 // The worst part detects utterances that only begin like a sentence of the grammar: in "what
-// do you think about football" three words fit, and the rest is matched to silence.
+// do you think about football" three words fit, and the other words are matched to silence.
 func loss(words, phones []span) float64 {
 	scores, speech := frameScores(words)
 	phoneScores, _ := frameScores(phones)

@@ -14,7 +14,7 @@ import (
 //
 // By default the library computes only the scores that a search needs, relative to the best
 // of them. The scores of two decoders are comparable only if the library computes all scores
-// (-compallsen). That takes longer, so it uses two Gaussians instead of four (-topn). The
+// (-compallsen). That takes longer, so the library uses two Gaussians instead of four (-topn). The
 // beams for commands are wide; otherwise a word with a weak beginning, such as "who", would
 // be dropped too early. The beams for phones are narrow, because the search for phones takes
 // the most time, and only its score is used.
@@ -81,8 +81,8 @@ func newPair(model string, g Grammar, log *slog.Logger) (*pair, error) {
 	return &pair{commands, phones, len(g.Answer) > 0, commands.mean()}, nil
 }
 
-// recognize decodes u while it is spoken, as a command or as the answer to a question. It
-// leaves p ready for another utterance, even if it fails.
+// recognize decodes u while the person is speaking, as a command or as the answer to a question.
+// p can be used for another utterance afterwards, even if recognize fails.
 func (p *pair) recognize(ctx context.Context, u *voice.Utterance, answer bool) (result, error) {
 	name, limit := commandGrammar, float64(maxLoss)
 	if answer && p.hasAnswers {
@@ -109,7 +109,7 @@ func (p *pair) recognize(ctx context.Context, u *voice.Utterance, answer bool) (
 	return p.best(limit), nil
 }
 
-// best returns the result so far; limit becomes its maxLoss.
+// best returns the result so far. limit is the maximum loss of the result.
 func (p *pair) best(limit float64) result {
 	text := p.commands.result()
 	if text == "" {
@@ -149,8 +149,8 @@ func (p *pair) adapt(first []int16) error {
 	return err
 }
 
-// feed decodes u to its end, in blocks of the length of buf. After each block it passes the text
-// so far to u.SetPartial, or "" if that text has just changed or is refused.
+// feed decodes u until u is finished, in blocks of at most the length of buf. After each block it
+// passes the text so far to u.SetPartial, or "" if the text has just changed or is refused.
 func (p *pair) feed(ctx context.Context, u *voice.Utterance, buf []int16, limit float64) error {
 	before := ""
 	for offset := 0; ; {

@@ -3,9 +3,10 @@
 // else.
 //
 // Two decoders process every utterance. One searches for the sentence of the grammar that
-// fits best, and the other for the sequence of phones that fits best. If the sentence fits
-// clearly worse than the phones, it was not said. A pair of decoders takes about 20 MB. Load
-// creates the first pair; further pairs are created when all pairs are in use.
+// fits best, and the other for the sequence of phones (speech sounds) that fits best. If the
+// sentence fits clearly worse than the phones, the utterance is rejected. A pair of decoders
+// takes about 20 MB. Load creates the first pair; further pairs are created when all pairs are
+// in use.
 package sphinx
 
 import (
@@ -110,14 +111,14 @@ func (e *Engine) newPair(ctx context.Context) (*pair, error) {
 // Recognize returns the sentence of the grammar that was spoken, or a refused transcript if no
 // sentence was spoken. If o.YesNo is set and the grammar has answers, Recognize searches only
 // for answers. It loads the model if necessary. If all pairs are in use, it waits while u stores
-// the sound. The utterance of a stranger is decoded only when it is finished, and after waiting
-// utterances of the household. The error wraps voice.ErrLanguage for languages other than
+// the sound. With o.Stranger it decodes the utterance only when the utterance is finished, and after
+// waiting utterances of adopted robots. The error wraps voice.ErrLanguage for languages other than
 // English.
 func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	if language := voice.BaseLanguage(o.Language); language != "" && language != "en" {
 		return voice.Transcript{}, fmt.Errorf("%w: sphinx only supports English, not %q", voice.ErrLanguage, o.Language)
 	}
-	if o.Stranger { // a pair must not be occupied while a stranger speaks
+	if o.Stranger { // a stranger must not occupy a pair while speaking
 		if err := u.Wait(ctx); err != nil {
 			return voice.Transcript{}, err
 		}
