@@ -14,16 +14,17 @@ import (
 	"perch/voice/voicetest"
 )
 
-// The figures of answers. A yes that was not said counts most: it is consent.
+// Limits for the recognition of answers, as fractions. A "yes" that was not said is the worst error,
+// because it gives permission.
 const (
-	leastYes, leastNo = 0.90, 0.75 // of those said
-	mostTurned        = 0.0        // of answers taken for their opposite
-	mostTalkYes       = 0.0        // of other sentences taken for a yes
-	mostTalkNo        = 0.03
-	mostWordYes       = 0.10 // of single words, most of them rhymes of a yes
+	leastYes, leastNo = 0.90, 0.75 // minimum of yes answers and of no answers that are recognized
+	mostTurned        = 0.0        // maximum of answers that are recognized as their opposite
+	mostTalkYes       = 0.0        // maximum of other sentences that are recognized as "yes"
+	mostTalkNo        = 0.03       // maximum of other sentences that are recognized as "no"
+	mostWordYes       = 0.10       // maximum of single words, most of which rhyme with "yes", that are recognized as "yes"
 )
 
-// Answers that people give, in forms that the grammar has.
+// Answers of people. The grammar contains all of them.
 var (
 	yeses = []string{
 		"yes", "yes please", "yeah", "yep", "okay", "sure", "go ahead", "allow it", "of course", "yes do it", "okay go ahead",
@@ -35,7 +36,7 @@ var (
 	}
 )
 
-// talk is other speech than an answer; the grammar has one of these phrases.
+// talk are sentences that are not answers. The grammar has one of them.
 var talk = []string{
 	"yesterday evening", "another one", "maybe later", "let me think", "good morning", "what time is it", "ask my sister",
 	"the television is on", "come to dinner", "where are my keys", "is it raining", "turn it off", "the yes men",
@@ -45,8 +46,8 @@ var talk = []string{
 	"turn the lights blue", "what do you want to do", "say it again please", "which file is that", "how much does it cost",
 }
 
-// singles are words that sound like an answer, or are as short. Half of them
-// the grammar has, so that they are not taken for one; half it does not.
+// singles are words that sound like an answer, or are as short. The grammar has half
+// of them as words that are not answers.
 var singles = []string{
 	"maybe", "guess", "less", "now", "go", "oh", "what", "why", "who", "please", "thank you", "help", "hello", "today", "should",
 	"door", "do it", "number", "nothing", "ten",
@@ -54,7 +55,7 @@ var singles = []string{
 	"duet", "joke", "juice", "goat", "away",
 }
 
-// means is what an answer of homeGrammar says: "yes", "no" or nothing.
+// means returns the meaning of a recognized text: "yes", "no" or "".
 func means(text string) string {
 	words := strings.Fields(text)
 	hasAny := func(some ...string) bool {
@@ -74,11 +75,11 @@ func alternatives(g Grammar, rule string) []string {
 	return strings.Split(g.Rules[i].Body, " | ")
 }
 
-// answered counts what became of one kind of utterance.
+// answered counts how utterances of one kind were recognized.
 type answered struct{ all, yes, no int }
 
-// TestSpokenAnswers speaks answers and other phrases, in the voices of flite and of espeak, one
-// of which has an accent unknown to the model.
+// TestSpokenAnswers checks how often answers and other phrases are recognized, in voices of flite and
+// espeak-ng. One of the voices has an accent that the model does not know.
 func TestSpokenAnswers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("recognition takes minutes, in make test-all")
@@ -88,7 +89,7 @@ func TestSpokenAnswers(t *testing.T) {
 	names := []string{"slt", "rms", "awb", "espeak:en-us", "espeak:en-us+f3", "espeak:en-gb"}
 	all := map[string]answered{}
 	var mu sync.Mutex
-	var wg sync.WaitGroup // the engine has a pair for each of two
+	var wg sync.WaitGroup // the engine decodes two utterances at the same time
 	for i, name := range names {
 		wg.Go(func() {
 			got := map[string]answered{}
@@ -110,7 +111,7 @@ func TestSpokenAnswers(t *testing.T) {
 	judgeAnswers(t, all)
 }
 
-// half is every other one, so that each is said in half of the voices.
+// half returns every other phrase, so that each phrase is spoken by half of the voices.
 func half(all []string, skip int) (some []string) {
 	for i, s := range all {
 		if i%2 != skip%2 {
@@ -167,8 +168,8 @@ func judgeAnswers(t *testing.T, all map[string]answered) {
 	}
 }
 
-// One pair serves commands and answers in turn, and recognizes a command with exactly the
-// same scores as a pair without a grammar of answers.
+// TestCommandsAndAnswersShareAPair checks that a pair can alternate between commands and answers, and
+// that it recognizes a command with exactly the same scores as a pair without a grammar of answers.
 func TestCommandsAndAnswersShareAPair(t *testing.T) {
 	p, err := newPair(Model, homeGrammar, slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
@@ -207,16 +208,17 @@ func TestAGrammarWithoutAnswers(t *testing.T) {
 	}
 }
 
-// The grammar of answers costs a pair little memory, and no time to change to.
+// TestAnswersCostLittle checks that the grammar of answers takes little memory, and that changing the
+// grammar takes no time.
 func TestAnswersCostLittle(t *testing.T) {
 	without := homeGrammar
-	without.Answer = nil // the dictionary has their words all the same
+	without.Answer = nil // the decoder's dictionary still has the words of answers
 	pcm := speak(t, "slt", "yes please")
-	least := math.Inf(1) // the whole process is measured, in which other things grow as well
+	least := math.Inf(1) // the minimum of several measurements, because other memory of the process may grow, too
 	for range 3 {
 		p, err := newPair(Model, without, slog.New(slog.DiscardHandler))
 		must.Succeed(t, err)
-		defer p.close() // not sooner: its memory would be the next pair's
+		defer p.close() // not earlier, because the next pair would reuse the memory
 		hear := func(answer bool) {
 			if _, err := p.recognize(t.Context(), voicetest.Utterance(pcm), answer); err != nil {
 				t.Fatal(err)

@@ -86,13 +86,13 @@ func TestCheckAnswers(t *testing.T) {
 	}
 }
 
-// hesitant is 5 x 30 optional parts in a row, which the library's time is
-// cubic in.
+// hesitant returns a grammar with 5 x 30 optional parts in a row. The library's
+// time grows with the cube of this number.
 func hesitant() []Rule {
 	return []Rule{{"top", "<a> <a> <a> <a> <a>", "x:1"}, {"a", strings.Repeat("[stop] ", 30), "x:2"}}
 }
 
-// explosive is a few rules that are 2^16 words when they are written out.
+// explosive returns a few rules that expand to 2^16 words.
 func explosive() []Rule {
 	rules := []Rule{{"top", "<r0>", "x:0"}}
 	for i := range 16 {
@@ -146,8 +146,8 @@ func TestLookUp(t *testing.T) {
 	}
 }
 
-// FuzzParse: what the parser accepts is made of words and rules and nothing
-// else, and the library compiles it.
+// FuzzParse checks that every body that the parser accepts consists of words,
+// rules and brackets, and that the library can compile it.
 func FuzzParse(f *testing.F) {
 	for _, r := range homeGrammar.Rules {
 		f.Add(r.Body)
@@ -184,8 +184,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestOptionalRulesAreLeftOut where the recognizer cannot listen for them, with what
-// uses them; the rest of the grammar is used.
+// TestOptionalRulesAreLeftOut checks that faulty optional rules are removed, with the optional
+// rules that use them, and that the other rules are used.
 func TestOptionalRulesAreLeftOut(t *testing.T) {
 	g := Grammar{Top: []string{"top", "tide", "list", "two", "many"}, Optional: []string{"tide", "list", "two", "of", "many"}, Rules: []Rule{
 		{"top", "good night", "en.yaml:1"},

@@ -12,8 +12,8 @@ import (
 	"perch/voice/voicetest"
 )
 
-// TestAdoptedRobotsComeFirst: of all that wait, however long, and strangers leave it
-// a pair.
+// TestAdoptedRobotsComeFirst checks that adopted robots are admitted before strangers
+// that have waited longer, and that strangers do not use all of several pairs.
 func TestAdoptedRobotsComeFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, pairs := range []int{1, 2, 3} {
@@ -21,7 +21,7 @@ func TestAdoptedRobotsComeFirst(t *testing.T) {
 			var order []bool
 			come := func(stranger bool) {
 				go func() {
-					if g.enter(t.Context(), stranger, nil) == nil { // else the test is over
+					if g.enter(t.Context(), stranger, nil) == nil { // enter fails at the end of the test
 						order = append(order, stranger)
 					}
 				}()
@@ -48,7 +48,8 @@ func TestAdoptedRobotsComeFirst(t *testing.T) {
 	})
 }
 
-// TestCancelledWaitReleasesItsPlace: a wait ends with its context or with the engine.
+// TestCancelledWaitReleasesItsPlace checks that enter returns when its context ends or the
+// engine is closed, and then does not occupy a pair.
 func TestCancelledWaitReleasesItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, closed := newGate(2), make(chan struct{})
@@ -83,9 +84,8 @@ func TestCancelledWaitReleasesItsPlace(t *testing.T) {
 	})
 }
 
-// TestFairnessOfRecognition: 190 strangers speak and never end, and more wait who
-// have spoken. One of the household is understood all the same, and so is a
-// stranger after them.
+// TestFairnessOfRecognition checks that an adopted robot and then a stranger are served
+// while 190 strangers speak without end.
 func TestFairnessOfRecognition(t *testing.T) {
 	e := newEngine(t, Options{Grammar: small})
 	ctx, hangUp := context.WithCancel(t.Context())

@@ -13,7 +13,7 @@ func TestLoss(t *testing.T) {
 		"worse all along":         {[]span{{"stop", 0, 49, -1100}}, 12 + 600.0/60},
 		"silence is no speech":    {[]span{{silence, 0, 9, -100}, {"stop", 10, 49, -800}}, 10 + 400.0/60},
 		"a rule's end is no word": {[]span{{"stop", 0, 49, -500}, {"(NULL)", 49, 49, 0}}, 0},
-		// The same total as the first, but one word was not said.
+		// The total is the same as in the first case, but one word was not said.
 		"one word was not said":         {[]span{{"go", 0, 24, 350}, {"stop", 25, 49, -850}}, 600.0 / 60},
 		"frames counted from elsewhere": {[]span{{"stop", 1000, 1049, -500}}, 0},
 		"only silence":                  {[]span{{silence, 0, 49, -500}}, 0},

@@ -1,6 +1,6 @@
 package sphinx
 
-// homeGrammar is a grammar of the size and shape that a reflex brain has.
+// homeGrammar is a grammar that is similar to the grammar of Perch's own sentences.
 var homeGrammar = Grammar{
 	Top: []string{
 		"time", "date", "name", "help", "volume", "brightness", "look", "nod", "lights",

@@ -14,9 +14,9 @@ import (
 	"perch/voice/voicetest"
 )
 
-// speak is text in one of flite's voices, or one of espeak's ("espeak:en-us"),
-// as a robot's microphone hears it: a room's faint noise before, under and
-// after it, and through Opus as the firmware encodes it.
+// speak returns text in a voice of flite or of espeak-ng ("espeak:en-us"), as from a
+// robot's microphone: with the faint noise of a room, also before and after the
+// speech, and encoded with Opus like the firmware does.
 func speak(t testing.TB, voiceName, text string) []int16 {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "speech.wav")
@@ -32,7 +32,7 @@ func speak(t testing.TB, voiceName, text string) []int16 {
 	return overTheAir(t, addNoise(append(pcm, make([]int16, after)...), 15))
 }
 
-// addNoise adds hiss of the amplitude given, the same every time.
+// addNoise adds hiss with this amplitude. The hiss is the same in each call.
 func addNoise(pcm []int16, amplitude float64) []int16 {
 	r := rand.New(rand.NewPCG(1, 2))
 	for i, s := range pcm {
@@ -41,7 +41,7 @@ func addNoise(pcm []int16, amplitude float64) []int16 {
 	return pcm
 }
 
-// overTheAir is pcm encoded and decoded.
+// overTheAir encodes pcm with Opus and returns the decoded sound.
 func overTheAir(t testing.TB, pcm []int16) []int16 {
 	t.Helper()
 	encoder, err := voice.NewMicEncoder()
@@ -66,7 +66,7 @@ func recognize(t testing.TB, e *Engine, pcm []int16) voice.Transcript {
 	return got
 }
 
-// residentMB is the memory that this process has in RAM.
+// residentMB returns the resident memory of this process in MB.
 func residentMB(t testing.TB) float64 {
 	t.Helper()
 	data, err := os.ReadFile("/proc/self/statm")

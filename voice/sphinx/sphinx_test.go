@@ -15,7 +15,7 @@ import (
 	"perch/voice/voicetest"
 )
 
-// small is a grammar for tests that are not about recognizing well.
+// small is a grammar for tests that do not measure the quality of recognition.
 var small = Grammar{Top: []string{"top"}, Rules: []Rule{{Name: "top", Body: "good night | what time is it"}}}
 
 func newEngine(t *testing.T, o Options) *Engine {
@@ -123,7 +123,8 @@ func TestRecognizesWhileItIsBeingSpoken(t *testing.T) {
 	}
 }
 
-// An earlier utterance, loud or faint, must not change the transcript of the next.
+// TestUtterancesDoNotAffectEachOther checks that a loud or faint utterance does not change the result
+// of the next utterance.
 func TestUtterancesDoNotAffectEachOther(t *testing.T) {
 	e := newEngine(t, Options{Grammar: small, Pairs: 1})
 	must.Succeed(t, e.Load(t.Context()))
@@ -164,7 +165,8 @@ func TestCancelledInTheMiddleLeavesThePairClean(t *testing.T) {
 	}
 }
 
-// busy starts an utterance and returns once a pair is taken by it.
+// busy starts to recognize an utterance, and waits until the engine has at least this number of pairs
+// and no pair is idle.
 func busy(t *testing.T, e *Engine, pairs int32) (u *voice.Utterance, done chan error) {
 	t.Helper()
 	u, done = voice.NewUtterance(), make(chan error, 1)
