@@ -12,7 +12,7 @@ import (
 	"perch/voice"
 )
 
-// fault is the error of a server that cannot be used. It wraps voice.ErrUnavailable, so that
+// fault is the error for a server that cannot be used. It wraps voice.ErrUnavailable, so that
 // the next engine is tried.
 type fault struct {
 	server  string // address; "" if no server was found
@@ -31,7 +31,7 @@ func (f *fault) Error() string {
 // Unwrap returns voice.ErrUnavailable and the cause.
 func (f *fault) Unwrap() []error { return []error{voice.ErrUnavailable, f.cause} }
 
-// call is a request to a server over its own connection. One goroutine sends, and
+// call is a request to a server. Each call has its own connection. One goroutine sends, and
 // another one receives.
 type call struct {
 	conn    net.Conn
@@ -41,8 +41,8 @@ type call struct {
 	empty   int           // consecutive events without content
 
 	mu           sync.Mutex
-	deadline     time.Time // read deadline; zero until the server has received all input
-	listenerSlow bool      // whether reading waits for the caller's out function (the listener); then the server may not be able to read
+	deadline     time.Time // read deadline that startTimeout or extend has set; zero before startTimeout
+	listenerSlow bool      // whether the call waits for the listener, which is the caller's function out
 }
 
 // send writes an event. It fails if the server does not read it within the timeout.
@@ -67,9 +67,9 @@ func (c *call) setWriteDeadline() error {
 	return c.conn.SetWriteDeadline(time.Now().Add(c.timeout))
 }
 
-// waitListener calls listen, which passes sound to the listener and may take minutes. It
-// removes the write deadline in the meantime: a server that cannot send its sound may not be able
-// to read text either.
+// waitListener calls listen, which passes sound to the listener and may take minutes. During the
+// call there is no write deadline: a server that cannot send its sound may not be able to read
+// text either.
 func (c *call) waitListener(listen func() error) error {
 	c.setListenerSlow(true, time.Time{})
 	err := listen()
@@ -82,10 +82,10 @@ func (c *call) setListenerSlow(slow bool, writeDeadline time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.listenerSlow = slow
-	_ = c.conn.SetWriteDeadline(writeDeadline) // if it fails, so does the next read
+	_ = c.conn.SetWriteDeadline(writeDeadline) // if this fails, the next read fails, too
 }
 
-// startTimeout sets the read deadline. It is called when the server has received all input.
+// startTimeout sets the read deadline. It is called when all input was sent.
 func (c *call) startTimeout() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +119,7 @@ func (c *call) extend(d time.Duration) (earlier bool, err error) {
 const maxEmpty = 1000
 
 // read returns the next event, or the message of an error event as an error. It fails after
-// maxEmpty events that have not reset c.empty.
+// maxEmpty consecutive events without content; callers reset c.empty after an event with content.
 func (c *call) read() (Event, error) {
 	e, err := c.r.Read()
 	if err != nil {
@@ -152,13 +152,13 @@ func (r reason) Error() string { return string(r) }
 // server is not its cause.
 type listenerError struct{ error }
 
-// grace is how long a call waits for a response when the server has stopped reading: the
+// grace is the time that a call waits for a response when the server has stopped reading: the
 // response may explain why.
 const grace = 100 * time.Millisecond
 
 // call connects to the server within the timeout connect, and calls send and receive
-// concurrently; the context of send ends when receive has returned. response is the timeout
-// of the server's response.
+// concurrently. The context of send ends when receive has returned. response becomes
+// call.timeout. If ctx ends, call closes the connection and returns ctx's error.
 func (s *server) call(ctx context.Context, connect, response time.Duration, send func(context.Context, *call) error,
 	receive func(*call) error) error {
 	conn, err := s.endpoint.dial(ctx, connect)

@@ -43,11 +43,11 @@ type synthesizer struct {
 	streaming bool   // whether the server accepts text in pieces
 }
 
-// chooseSynthesizer returns the voice to use: the voice that the call names, unless the server
-// does not have it (because the name is for another engine), or else the voice in the engine's
-// options, or else any voice for the language. It returns an error if the server has no such
-// voice (a server that lists no voices may have it), or if the voice in the engine's options does
-// not speak the language; see Options.Language.
+// chooseSynthesizer returns the voice to use. It is the voice o.Voice if the server has that voice;
+// if not, the name may belong to another engine. Otherwise it is the voice in the engine's options
+// or, if the options name none, any voice for the language. chooseSynthesizer returns an error if
+// the server lists voices but not the one in the engine's options, if this voice does not speak the
+// language (see Options.Language), or if no voice speaks the language.
 func (s *server) chooseSynthesizer(info Info, o voice.Options) (synthesizer, error) {
 	if len(info.TTS) == 0 {
 		return synthesizer{}, s.newFault("it serves no text to speech, only speech to text; give the address of a synthesizer", errNotServed)
@@ -84,15 +84,16 @@ func (s *server) chooseSynthesizer(info Info, o voice.Options) (synthesizer, err
 		printable(o.Language), languages(all)), errLanguage)
 }
 
-// isForeign reports whether a language is another one than the household's.
+// isForeign reports whether a language differs from Options.Language. It returns false if
+// Options.Language is empty.
 func (s *server) isForeign(language string) bool {
 	return s.o.Language != "" && voice.BaseLanguage(language) != voice.BaseLanguage(s.o.Language)
 }
 
-// voices returns the voices of a program for text to speech.
+// voices returns the voices of a program for text to speech, from both fields that may hold them.
 func (p Program) voices() []Model { return append(slices.Clip(p.Voices), p.Models...) }
 
-// findModel returns the model with this name, ignoring case.
+// findModel returns the model with this name, ignoring case. It finds nothing for an empty name.
 func findModel(models []Model, name string) (Model, bool) {
 	i := slices.IndexFunc(models, func(m Model) bool { return name != "" && strings.EqualFold(m.Name, name) })
 	if i < 0 {
@@ -101,10 +102,10 @@ func findModel(models []Model, name string) (Model, bool) {
 	return models[i], true
 }
 
-// matchLanguage returns the models' language for a tag, as the server spells it: for en-GB it
-// may be en_GB, en or, for example, en_US. If no model lists a matching language, but a model
-// lists no languages or supports all, it returns the tag. ok is false if no model supports the
-// language.
+// matchLanguage returns the models' language for a tag, as the server spells the language: for
+// en-GB this may be en_GB, en or, for example, en_US. If no model lists a matching language, but a
+// model lists no languages or supports all of them, or there are no models, matchLanguage returns
+// the tag. ok is false if no model supports the language. An empty tag matches.
 func matchLanguage(models []Model, tag string) (language string, ok bool) {
 	if tag == "" {
 		return "", true

@@ -11,11 +11,11 @@ import (
 	"perch/voice"
 )
 
-// infoExpiry is how long the info of a server is cached, unless a call fails.
+// infoExpiry is the time for which the info of a server is cached, unless a call fails.
 const infoExpiry = 5 * time.Minute
 
 // info returns the server's info, which may be cached. Concurrent calls share one request
-// and its result. It returns ctx's error if ctx ends.
+// and its result. info returns ctx's error if ctx ends.
 func (s *server) info(ctx context.Context) (Info, error) {
 	for {
 		s.mu.Lock()
@@ -62,7 +62,7 @@ func (s *server) runRequest(ctx context.Context, r *infoRequest) {
 const maxOtherEvents = 32
 
 // describe requests the server's info, and removes programs that are not installed. The
-// timeout is short, because the response takes a server hardly any work.
+// timeout is short, because the response is hardly any work for a server.
 func (s *server) describe(ctx context.Context) (Info, error) {
 	var info Info
 	start := time.Now()
@@ -96,7 +96,8 @@ func (s *server) describe(ctx context.Context) (Info, error) {
 	return info, nil
 }
 
-// errNotServed is the cause of faults of servers that work, but lack what is needed.
+// errNotServed is the cause of faults for servers that work, but lack a needed service, model or
+// voice.
 var errNotServed = errors.New("not served")
 
 // errLanguage is the cause of a fault of a server that does not support the language.

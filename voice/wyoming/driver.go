@@ -41,7 +41,7 @@ func (k RecognizerKeys) options(s Setup) (Options, error) {
 	return Options{Address: k.URL, Find: s.Find, Model: k.Model, AnswerWithin: k.Within, Log: s.Log}, nil
 }
 
-// asRecognizer is an Engine that is only used to recognize.
+// asRecognizer is an Engine that is only used to recognize speech.
 type asRecognizer struct{ *Engine }
 
 // Check returns an error if no server can recognize.
@@ -71,10 +71,10 @@ func (k SynthesizerKeys) options(s Setup) (Options, error) {
 		AnswerWithin: k.Within, Log: s.Log}, nil
 }
 
-// asSynthesizer is an Engine that is only used to synthesize.
+// asSynthesizer is an Engine that is only used to synthesize speech.
 type asSynthesizer struct{ *Engine }
 
-// Voices implements voice.Lister. The voices that speak the household's language come first.
+// Voices implements voice.Lister. The voices for Options.Language come first.
 func (s asSynthesizer) Voices(ctx context.Context) (list []voice.Named, err error) {
 	_, info, _, err := s.pick(ctx, synthesizeNeed(voice.Options{}))
 	if err != nil {

@@ -16,12 +16,13 @@ type endpoint struct {
 	host, port string
 	connect    func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// latest is the IP address and port of the latest connection. It is used for a while instead of the
-	// host, because looking up a .local name may take longer than the rest of a call.
+	// latest is the IP address and port of the latest connection. dial uses this address instead of the
+	// host until the address expires, because looking up a .local name may take longer than everything else
+	// in a call.
 	latest remote.Cached[string]
 }
 
-// addressExpiry is how long the address of the latest connection is used.
+// addressExpiry is the time for which the address of the latest connection is used.
 const addressExpiry = 5 * time.Minute
 
 // newEndpoint returns an endpoint that uses the system's resolver.
@@ -29,8 +30,9 @@ func newEndpoint(host, port string) *endpoint {
 	return &endpoint{host: host, port: port, connect: (&net.Dialer{}).DialContext}
 }
 
-// dial connects to the server. The timeout includes looking up the host. Instead of the host, dial uses the
-// address of the latest connection, until that expires, and also later if the host cannot be looked up.
+// dial connects to the server: to the address of the latest connection until this address expires, and
+// otherwise to the host. If the host cannot be looked up, dial uses the expired address. The timeout includes
+// the look-up. The error is a fault, or ctx's error if ctx has ended.
 func (p *endpoint) dial(ctx context.Context, timeout time.Duration) (net.Conn, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

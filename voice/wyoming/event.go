@@ -1,6 +1,6 @@
 // Package wyoming implements the Wyoming protocol, over which programs such as
-// faster-whisper, piper and vosk offer speech recognition and synthesis. It contains the
-// encoding of events for clients and servers, and an Engine that uses a server.
+// faster-whisper, piper and vosk offer speech recognition and synthesis. It contains an Engine
+// that uses a server, and the encoding of events, which Perch's own Wyoming servers use, too.
 //
 // The protocol runs over TCP and has neither authentication nor encryption.
 package wyoming
@@ -26,7 +26,7 @@ var ErrFormat = errors.New("not the Wyoming protocol")
 // README of OHF-Voice/wyoming.
 type Event struct {
 	Type string
-	// Data is a JSON object, or nil. A Reader merges data in the line into it.
+	// Data is a JSON object, or nil. Old servers send data in the line; a Reader merges it into Data.
 	Data json.RawMessage
 	// Payload is binary data, usually sound. A Reader's payload is valid until the next Read.
 	Payload []byte
@@ -93,8 +93,9 @@ func NewReader(r io.Reader, l Limits) *Reader {
 }
 
 // Read returns the next event. The error is io.EOF if the stream ends between two events,
-// wraps io.ErrUnexpectedEOF if it ends within an event, and wraps ErrFormat if the bytes are
-// invalid. After an error, Read must not be called again.
+// wraps io.ErrUnexpectedEOF if the stream ends within an event, and wraps ErrFormat if the bytes
+// are invalid or exceed the limits. Otherwise it wraps the error of the stream. After an error,
+// Read must not be called again.
 func (r *Reader) Read() (Event, error) {
 	if err := r.readLine(); err != nil {
 		return Event{}, err

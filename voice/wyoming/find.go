@@ -27,12 +27,12 @@ type finder struct {
 }
 
 const (
-	maxServers = 16
-	// retryPause is the time before a failed search is repeated. People have to wait for
-	// each search.
+	maxServers = 16 // maximum number of servers that are stored, and that a search uses
+	// retryPause is the time before a failed search is repeated. It is long, because a person
+	// waits during each search.
 	retryPause = 15 * time.Second
-	// slowerServers is how long a search waits for other servers after a usable server has
-	// responded, so that a better but slower server can be used.
+	// slowerServers is the time that a search waits for other servers after a usable server
+	// has responded, so that a better but slower server can be used.
 	slowerServers = 250 * time.Millisecond
 )
 
@@ -42,7 +42,7 @@ func newFinder(o Options) *finder {
 }
 
 // pick returns a server that satisfies n, and its info. It takes at most four fifths of
-// connectTimeout; the rest remains for the connection.
+// connectTimeout, so that at least a fifth remains for connecting.
 func (f *finder) pick(ctx context.Context, n need) (*server, Info, error) {
 	if s, info, ok := f.pickCached(n); ok {
 		return s, info, nil
@@ -94,8 +94,8 @@ func (f *finder) pickCached(n need) (s *server, info Info, ok bool) {
 	return nil, Info{}, false
 }
 
-// pickExpired requests the info of stored servers whose info is not cached any more, and
-// returns a server that satisfies n. It removes servers that do not respond within a fifth of
+// pickExpired requests the info of stored servers whose cached info has expired, and returns a
+// server that satisfies n. It removes servers that do not respond within a fifth of
 // connectTimeout.
 func (f *finder) pickExpired(ctx context.Context, n need) (s *server, info Info, ok bool) {
 	f.mu.Lock()
@@ -137,8 +137,8 @@ func (f *finder) reset() {
 	f.retryAt = time.Time{}
 }
 
-// search searches the network for a server that satisfies n. It finds servers for at most two
-// fifths of connectTimeout, and requests their info until ctx ends.
+// search searches the network for a server that satisfies n. The search for addresses takes at
+// most two fifths of connectTimeout. Then search requests the info of the servers until ctx ends.
 func (f *finder) search(ctx context.Context, n need) (*server, Info, error) {
 	finding, cancel := context.WithTimeout(ctx, connectTimeout*2/5)
 	addresses, err := f.o.Find(finding)
@@ -165,7 +165,8 @@ func (f *finder) search(ctx context.Context, n need) (*server, Info, error) {
 // advice ends the message if no usable server is found.
 const advice = "give the address of one as url: tcp://host:port"
 
-// serversAt returns the servers at these addresses. It creates the servers that are not stored.
+// serversAt returns the servers at these addresses, at most maxServers. It creates the servers that
+// are not stored, and skips invalid addresses.
 func (f *finder) serversAt(addresses []string) []*server {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -199,8 +200,8 @@ type response struct {
 // isUsable reports whether the server has responded and satisfies the need.
 func (r response) isUsable() bool { return r.err == nil && r.needErr == nil }
 
-// requestInfo requests the info of all servers concurrently. It returns when ctx ends, all
-// have responded, or slowerServers after a usable one has responded.
+// requestInfo requests the info of all servers concurrently. It returns when ctx ends, when all
+// servers have responded, or slowerServers after a usable server has responded.
 func (f *finder) requestInfo(ctx context.Context, servers []*server, n need) []response {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -6,8 +6,8 @@ const (
 	TypeDescribe = "describe" // no data; requests TypeInfo
 	TypeInfo     = "info"     // Info
 	TypeError    = "error"    // Failure
-	TypePing     = "ping"
-	TypePong     = "pong"
+	TypePing     = "ping"     // Text, or no data; requests TypePong
+	TypePong     = "pong"     // the data of the ping
 
 	TypeAudioStart = "audio-start" // Format
 	TypeAudioChunk = "audio-chunk" // Format; the payload is sound
@@ -90,8 +90,8 @@ type Program struct {
 	// Assistant use it, but according to the README voices are in Models.
 	Voices []Model `json:"voices,omitempty"`
 
-	SynthesizeStreaming bool `json:"supports_synthesize_streaming,omitempty"`
-	HandledStreaming    bool `json:"supports_handled_streaming,omitempty"`
+	SynthesizeStreaming bool `json:"supports_synthesize_streaming,omitempty"` // accepts text in pieces
+	HandledStreaming    bool `json:"supports_handled_streaming,omitempty"`    // sends answers in pieces
 }
 
 // Model is a model or a voice.

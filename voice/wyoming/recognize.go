@@ -12,8 +12,8 @@ import (
 	"perch/voice"
 )
 
-// Recognize implements voice.Recognizer. It sends the sound while it is spoken. It returns a
-// transcript only when u is finished, even if the server sends it earlier. It returns errors
+// Recognize implements voice.Recognizer. It sends the sound while the person is speaking. It returns
+// a transcript only when u is finished, even if the server sends the text earlier. It returns errors
 // immediately, so that the next engine can be used.
 func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	e.latestRecognize.Store(&o)
@@ -44,7 +44,8 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 	return t, nil
 }
 
-// sendUtterance sends u while it is spoken, and then starts the timeout.
+// sendUtterance sends the request and then the sound of u while the person is speaking. At the end it
+// starts the timeout of the response.
 func sendUtterance(ctx context.Context, c *call, request Transcribe, u *voice.Utterance) error {
 	format := Format{Rate: voice.MicRate, Width: 2, Channels: 1}
 	if err := c.send(TypeTranscribe, request, nil); err != nil {
@@ -62,12 +63,12 @@ func sendUtterance(ctx context.Context, c *call, request Transcribe, u *voice.Ut
 	return c.startTimeout()
 }
 
-// maxStreaming is the maximum time from the first part of a transcript to its end. A person
-// waits in the meantime.
+// maxStreaming is the maximum time from the first part of a transcript to its end. It is limited,
+// because a person is waiting.
 const maxStreaming = time.Minute
 
-// readTranscript waits for the transcript. A streaming server sends parts of it first, which
-// are used only if the whole transcript does not follow.
+// readTranscript waits for the transcript. A streaming server first sends parts of the transcript,
+// which are used only if the whole transcript does not follow.
 func readTranscript(c *call) (Text, error) {
 	var parts strings.Builder
 	var start time.Time // time of the first part

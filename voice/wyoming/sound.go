@@ -8,7 +8,7 @@ import (
 	"perch/voice"
 )
 
-// sound converts the sound of a server to 24 kHz mono, in pieces.
+// sound converts the sound of a server, which arrives in pieces, to 24 kHz mono.
 type sound struct {
 	text      string // the text that is spoken
 	format    Format // zero before the first setFormat

@@ -12,9 +12,9 @@ import (
 	"perch/voice"
 )
 
-// Synthesize implements voice.Synthesizer. If the server supports streaming, it sends a long
-// text in pieces, so that the first piece is played while the server synthesizes the next.
-// The time that out takes does not count for the timeout of the server.
+// Synthesize implements voice.Synthesizer. If the server supports streaming, Synthesize sends a
+// long text in pieces, so that the first piece is played while the server synthesizes the next
+// one. The timeout of the server does not include the time that out takes.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func(pcm []int16) error) error {
 	e.latestSynthesize.Store(&o)
 	server, info, timeout, err := e.pick(ctx, synthesizeNeed(o))
@@ -53,12 +53,12 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	return nil
 }
 
-// minStreamed is the minimum length in bytes of a text that is sent in pieces. For shorter
-// texts the additional events are not worth it.
+// minStreamed is the minimum length in bytes of a text that is sent in pieces. With a shorter text,
+// streaming gains too little for the additional events.
 const minStreamed = 161
 
-// sendPieces sends a text in pieces. It also sends the whole text, which the protocol
-// requires for the sake of other servers; a streaming server ignores it.
+// sendPieces sends a text in pieces. It also sends the whole text, as the protocol requires for
+// servers that do not support streaming. A streaming server ignores the whole text.
 func sendPieces(c *call, v *Voice, text string) error {
 	if err := c.send(TypeSynthesizeStart, Synthesize{Voice: v}, nil); err != nil {
 		return err

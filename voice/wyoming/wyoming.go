@@ -25,22 +25,23 @@ type Options struct {
 	Address string // tcp://host:port; "" means a server found on the network
 	Voice   string // name of a voice of the server; "" means any voice for the language of the call
 	Model   string // name of a model of the server for speech to text; "" means the server's default
-	// Language is the household's language, as a BCP 47 tag. In other languages Voice speaks only if
-	// the server lists it for them. "" means that Voice speaks every language.
+	// Language is a BCP 47 tag. Voice is used for this language, whatever the server lists, and for
+	// another language only if the server lists that language for Voice. "" means that Voice is used
+	// for every language.
 	Language string
-	// AnswerWithin is how long the server may take to respond after it has received all
-	// input, and how long it may pause between two pieces of sound. Default: remote.Patience.
+	// AnswerWithin is the maximum time from the end of the input to the response of the server,
+	// and the maximum pause between two pieces of sound. Default: remote.Patience.
 	// A large whisper model on a small computer needs longer.
 	AnswerWithin time.Duration
 	// Find returns the addresses (host:port) of servers on the network, the best first. It is
-	// used if Address is "". If ctx ends, it returns the addresses found so far.
+	// called if Address is "". If ctx ends, Find returns the addresses found so far.
 	Find func(ctx context.Context) ([]string, error)
 	Log  *slog.Logger // default: discards
 }
 
-// Engine is a voice.Recognizer and a voice.Synthesizer. It uses the Wyoming server at an
-// address, or the first one on the network that can serve a call. It is safe for concurrent
-// use. Each call uses its own connection, because many servers close the connection
+// Engine is a voice.Recognizer and a voice.Synthesizer. It uses the Wyoming server at the
+// configured address, or the first server on the network that can serve a call. It is safe for
+// concurrent use. Each call uses its own connection, because many servers close the connection
 // after their response.
 type Engine struct {
 	o      Options
@@ -53,8 +54,8 @@ type Engine struct {
 	latestRecognize, latestSynthesize atomic.Pointer[voice.Options]
 }
 
-// New returns an engine for the server at o.Address, or for the servers that o.Find returns.
-// The first call or Warm connects.
+// New returns an engine for the server at o.Address or, if that is empty, for the servers that
+// o.Find returns. It opens no connection.
 func New(o Options) (*Engine, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -105,8 +106,9 @@ func parseAddress(address string) (host, port string, err error) {
 // Name returns "wyoming".
 func (*Engine) Name() string { return "wyoming" }
 
-// Warm finds a server and requests its info, unless it is cached, so that the next call need
-// not wait for them. It assumes that the next call has the options of the latest one.
+// Warm finds a server and requests the server's info, unless the info is cached, so that the next
+// call need not wait for this. It assumes that the next calls of Recognize and Synthesize have the
+// same options as the latest ones.
 func (e *Engine) Warm(ctx context.Context) error {
 	recognize, synthesize := e.latestRecognize.Load(), e.latestSynthesize.Load()
 	var needs []need
@@ -131,15 +133,15 @@ func (e *Engine) Warm(ctx context.Context) error {
 // neither recognize nor synthesize, or if the server lacks the configured model or voice.
 func (e *Engine) Check(ctx context.Context) error { return e.check(ctx, anyNeed()) }
 
-// CheckRecognize requests the info of the server, and returns an error if it cannot recognize
-// with these options.
+// CheckRecognize requests the info of the server, and returns an error if the server cannot
+// recognize speech with these options.
 func (e *Engine) CheckRecognize(ctx context.Context, o voice.Options) error {
 	e.latestRecognize.Store(&o)
 	return e.check(ctx, recognizeNeed(o))
 }
 
-// CheckSynthesize requests the info of the server, and returns an error if it cannot
-// synthesize with these options.
+// CheckSynthesize requests the info of the server, and returns an error if the server cannot
+// synthesize speech with these options.
 func (e *Engine) CheckSynthesize(ctx context.Context, o voice.Options) error {
 	e.latestSynthesize.Store(&o)
 	return e.check(ctx, synthesizeNeed(o))
