@@ -23,8 +23,8 @@ func (d *deadlines) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// TestTextAtTheEndOfSpeechDoesNotEndACall: a part of a transcript that arrives at the moment at
-// which the end of the speech is sent moves the deadline into the future, never into the past.
+// TestTextAtTheEndOfSpeechDoesNotEndACall checks that extend never sets a read deadline in the past,
+// even if it is called at the same moment as startTimeout.
 func TestTextAtTheEndOfSpeechDoesNotEndACall(t *testing.T) {
 	for range 20_000 {
 		conn := &deadlines{}
@@ -32,7 +32,7 @@ func TestTextAtTheEndOfSpeechDoesNotEndACall(t *testing.T) {
 		began := time.Now()
 		var asking sync.WaitGroup
 		asking.Go(func() { _ = c.startTimeout() })
-		for less := false; !less; { // it is less than all once the server was asked
+		for less := false; !less; { // extend returns true only after startTimeout
 			less, _ = c.extend(0)
 		}
 		asking.Wait()

@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// vectors are events with their bytes. The first spelling is the one we write;
-// the others are read as the same.
+// vectors are events and their encodings. A Writer writes the first encoding. A
+// Reader reads the same event from all of them.
 var vectors = []struct {
 	name  string
 	event Event
@@ -49,7 +49,7 @@ var vectors = []struct {
 	{"payload alone", Event{Type: "x", Payload: []byte("{}")}, []string{`{"type":"x","payload_length":2}` + "\n{}"}},
 }
 
-// same compares events by the meaning of their data.
+// same reports whether two events are equal, apart from the spelling of the JSON.
 func same(t *testing.T, a, b Event) bool {
 	t.Helper()
 	meaning := func(e Event) (v map[string]any) {
@@ -74,7 +74,7 @@ func TestEventRoundTrip(t *testing.T) {
 			}
 			for _, spelling := range v.wire {
 				for way, through := range ways {
-					// Twice, since bytes left from the first would show in the second.
+					// Read twice, because unread bytes of the first event would change the second.
 					r := NewReader(through(strings.NewReader(spelling+spelling)), Limits{})
 					for range 2 {
 						got, err := r.Read()
@@ -134,7 +134,8 @@ func TestOtherProtocolsAreRejected(t *testing.T) {
 	}
 }
 
-// TestClaimedLengthTakesNoMemory reads an event that announces more bytes than follow.
+// TestClaimedLengthTakesNoMemory checks that an event with a large payload_length and few bytes takes
+// little memory.
 func TestClaimedLengthTakesNoMemory(t *testing.T) {
 	const wire = `{"type":"x","payload_length":4194304}` + "\nshort"
 	var before, after runtime.MemStats

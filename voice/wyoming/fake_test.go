@@ -15,15 +15,16 @@ import (
 	"perch/voice/voicetest"
 )
 
-// peer is a connection as the fake server has it. Its methods end the script
-// where the other side is gone.
+// peer is the fake server's end of a connection. Its methods panic with over if
+// the client has closed the connection.
 type peer struct {
 	net.Conn
 	r *Reader
 	w *Writer
 }
 
-// over is panicked where a script cannot go on, for the client has hung up.
+// over is the value of a panic that ends a script because the client has closed
+// the connection.
 type over struct{}
 
 func (p *peer) next() Event {
@@ -35,7 +36,7 @@ func (p *peer) next() Event {
 	return e
 }
 
-// until reads on to an event of that type.
+// until reads events until one has this type.
 func (p *peer) until(name string) {
 	for p.next().Type != name {
 	}
@@ -57,22 +58,21 @@ func (p *peer) event(name string, data any, payload []byte) {
 	}
 }
 
-// hangUp waits until the client does.
+// hangUp reads until the client closes the connection.
 func (p *peer) hangUp() { _, _ = io.Copy(io.Discard, p) }
 
-// script is what a server does on a connection whose first event is not
-// describe.
+// script serves a connection whose first event is first. See fake.info for describe events.
 type script func(p *peer, first Event)
 
-// fake is a Wyoming server.
+// fake is a fake Wyoming server.
 type fake struct {
-	info      string // the data of its info event
+	info      string // data of the info event; if empty, script handles describe events, too
 	script    script
 	described atomic.Int32
 	done      sync.WaitGroup
 }
 
-// whisper and piper describe themselves thus.
+// whisper and piper are the info of faster-whisper and piper, shortened.
 const (
 	whisper = `{"asr":[{"name":"faster-whisper","installed":true,"version":3.1,"attribution":{"name":"","url":""},"models":[` +
 		`{"name":"base-int8","installed":true,"languages":["en","de"],"attribution":{"name":"","url":""},"description":null,"version":null}]}],"tts":[]}`
@@ -98,8 +98,8 @@ func (f *fake) serve(conn net.Conn) {
 	f.script(p, first)
 }
 
-// listen serves on a real socket until the test ends, and has seen every
-// connection closed then.
+// listen serves over TCP until the test ends. Then it waits until every
+// connection is closed.
 func (f *fake) listen(t testing.TB) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -129,8 +129,8 @@ func newEngine(t testing.TB, o Options) *Engine {
 	return e
 }
 
-// piped is an engine whose connections are pipes to the fake, for tests in
-// which time is not real.
+// piped returns an engine whose connections are pipes in memory to the fake, for
+// tests in a synctest bubble.
 func (f *fake) piped(t testing.TB, o Options) *Engine {
 	t.Helper()
 	o.Address = "tcp://127.0.0.1:10300"

@@ -15,14 +15,14 @@ import (
 	"perch/voice/voicetest"
 )
 
-// network is what a search finds: fakes by their host:port. Connections to a nil fake are
-// never answered.
+// network is a fake network. The key of servers is host:port. Connecting to a nil fake takes
+// for ever.
 type network struct {
 	mu       sync.Mutex
 	servers  map[string]*fake
 	order    []string
 	searches atomic.Int32
-	takes    time.Duration // a search
+	takes    time.Duration // duration of a search
 	failure  error
 	done     sync.WaitGroup
 }
@@ -54,7 +54,7 @@ func (n *network) connect(ctx context.Context, _, address string) (net.Conn, err
 	return ours, nil
 }
 
-// engine looks for its server on this network.
+// engine returns an engine that finds servers on this network.
 func (n *network) engine(t testing.TB, o Options) *Engine {
 	t.Helper()
 	o.Find = n.find
@@ -69,7 +69,7 @@ func (n *network) engine(t testing.TB, o Options) *Engine {
 	return e
 }
 
-// hears is a recognizer that understands everything as that; says is a
+// hears returns a recognizer that always returns text; says returns a
 // synthesizer.
 func hears(text string, languages string) *fake {
 	return &fake{info: strings.Replace(whisper, `"en","de"`, languages, 1), script: func(p *peer, _ Event) {
@@ -86,7 +86,7 @@ func says() *fake {
 	}}
 }
 
-// silent takes a connection and never says anything.
+// silent returns a server that accepts connections and never sends anything.
 func silent() *fake { return &fake{script: func(p *peer, _ Event) { p.hangUp() }} }
 
 const (
@@ -126,7 +126,7 @@ func TestEachTaskFindsItsServer(t *testing.T) {
 	})
 }
 
-// TestLanguagesFindTheirServers: each language is served by a server that knows it.
+// TestLanguagesFindTheirServers checks that each call uses a server that supports its language.
 func TestLanguagesFindTheirServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &network{servers: map[string]*fake{one: hears("yes", `"en"`), three: hears("ja", `"de"`)}, order: []string{one, three}}
@@ -200,7 +200,8 @@ func TestNothingIsFound(t *testing.T) {
 	}
 }
 
-// TestFailedSearchIsRemembered: a search that found no server is not repeated for another task.
+// TestFailedSearchIsRemembered checks that after a search that found no server, no call starts
+// another search during retryPause. Check does.
 func TestFailedSearchIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &network{takes: time.Hour}
@@ -230,8 +231,8 @@ func TestFailedSearchIsRemembered(t *testing.T) {
 	})
 }
 
-// TestTheOrderDecides: the first server in the list is used, not the first to answer, unless it
-// is slow.
+// TestTheOrderDecides checks that the first server in the list is used, even if another server
+// responds a little earlier.
 func TestTheOrderDecides(t *testing.T) {
 	for name, test := range map[string]struct {
 		delay time.Duration
@@ -272,8 +273,9 @@ func TestTheOrderDecides(t *testing.T) {
 	}
 }
 
-// TestAServerThatMovedIsFoundAgain: the call that meets the failure fails, and
-// the next finds it. It never takes longer than there is to connect.
+// TestAServerThatMovedIsFoundAgain checks that after a server has got another
+// address, one call fails and the next call finds the server. No call takes longer
+// than connectTimeout.
 func TestAServerThatMovedIsFoundAgain(t *testing.T) {
 	for name, off := range map[string]bool{"nothing listens there now": false, "nothing is there now": true} {
 		t.Run(name, func(t *testing.T) {
@@ -308,7 +310,8 @@ func TestAServerThatMovedIsFoundAgain(t *testing.T) {
 	}
 }
 
-// TestAnotherServerReplacesAFailedOne: one of two known servers is broken.
+// TestAnotherServerReplacesAFailedOne checks that after a failure of one of two known servers, the
+// other one is used.
 func TestAnotherServerReplacesAFailedOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := hears("", `"en"`)
@@ -351,7 +354,8 @@ func TestWarm(t *testing.T) {
 		if took := time.Since(began); took > 0 || n.searches.Load() != 1 || n.servers[one].described.Load() != 1 {
 			t.Errorf("warm, it took %s and %d searches", took, n.searches.Load())
 		}
-		// Now the server's task is known, so a search replaces it once it is gone.
+		// Warm now knows the options of the latest call, so it searches for a server that
+		// replaces the missing one.
 		n.mu.Lock()
 		delete(n.servers, one)
 		n.servers[three], n.order = hears("yes", `"en"`), []string{two, three}
@@ -438,8 +442,8 @@ func TestAddressIsUsedBeforeASearch(t *testing.T) {
 	}
 }
 
-// TestTheListenersTimeIsNotTheServers: a server that has one thread speaks or
-// reads, and waits for minutes until it is listened to.
+// TestTheListenersTimeIsNotTheServers checks that a call does not time out if the
+// listener takes minutes, during which a server with one thread reads nothing.
 func TestTheListenersTimeIsNotTheServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := Format{24000, 2, 1}

@@ -9,9 +9,8 @@ import (
 	"perch/voice/voicetest"
 )
 
-// TestHostileSynthesizers: whatever a server does with a sentence, it costs a
-// bounded time and a bounded sound, and its error is one sentence. What came is
-// played.
+// TestHostileSynthesizers checks that a malicious response takes a bounded time,
+// results in a bounded sound, and causes an error of one sentence.
 func TestHostileSynthesizers(t *testing.T) {
 	f := Format{24000, 2, 1}
 	every := func(pause time.Duration, f Format, sound int) script {
@@ -26,8 +25,8 @@ func TestHostileSynthesizers(t *testing.T) {
 	for name, test := range map[string]struct {
 		script script
 		words  string
-		sound  time.Duration // at the most
-		within time.Duration
+		sound  time.Duration // maximum duration of the sound
+		within time.Duration // maximum time of the call
 	}{
 		"a byte a second":           {every(time.Second, f, 1), "slower than it is played", time.Second, time.Minute},
 		"endless":                   {every(0, f, 48000), "does not stop speaking", 13 * time.Second, time.Second},
@@ -63,8 +62,8 @@ func TestHostileSynthesizers(t *testing.T) {
 	}
 }
 
-// TestTranscriptIsBounded: a server that sends a letter per second works, but too slowly to
-// wait for. A server that is just fast enough is not waited for without end either.
+// TestTranscriptIsBounded checks that a call fails if the server sends its transcript too slowly,
+// and also if the transcript is fast enough but takes more than maxStreaming.
 func TestTranscriptIsBounded(t *testing.T) {
 	for name, test := range map[string]struct {
 		pause  time.Duration

@@ -57,8 +57,8 @@ func TestSoundIsSentWhileItIsSpoken(t *testing.T) {
 	}
 }
 
-// TestLanguageOfTheTranscript: the server tells it, and the request names no language if the
-// speaker may change it.
+// TestLanguageOfTheTranscript checks that the transcript has the language that the server reports,
+// and that with DetectLanguage the request names no language.
 func TestLanguageOfTheTranscript(t *testing.T) {
 	f := &fake{info: whisper, script: func(p *peer, first Event) {
 		var ask Transcribe
@@ -100,7 +100,7 @@ func TestTranscripts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{info: whisper, script: func(p *peer, _ Event) {
 				p.until(TypeAudioStop)
-				for i := range len(test.raw) { // byte by byte
+				for i := range len(test.raw) { // send byte by byte
 					p.say(test.raw[i : i+1])
 				}
 			}}
@@ -187,7 +187,8 @@ func TestRecognizerFailures(t *testing.T) {
 	}
 }
 
-// TestAnErrorDoesNotWaitForTheSpeaker: the next engine can have the rest live.
+// TestAnErrorDoesNotWaitForTheSpeaker checks that an error is returned while the person is still
+// speaking, so that the next engine can be used.
 func TestAnErrorDoesNotWaitForTheSpeaker(t *testing.T) {
 	f := &fake{info: whisper, script: func(p *peer, _ Event) { p.event(TypeError, Failure{Text: "busy"}, nil) }}
 	u := voice.NewUtterance() // never finished
@@ -199,7 +200,7 @@ func TestSilentRecognizer(t *testing.T) {
 	for name, test := range map[string]struct {
 		script script
 		words  string
-		took   time.Duration // from the end of the utterance
+		took   time.Duration // time from the end of the utterance to the result
 	}{
 		"never answers": {func(p *peer, _ Event) { p.hangUp() }, "did not answer within 4s", 4 * time.Second},
 		"never reads":   {func(*peer, Event) { time.Sleep(time.Minute) }, "read nothing for 4s", -6*time.Second + grace},
@@ -210,7 +211,7 @@ func TestSilentRecognizer(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 		}, "did not answer within 4s", 4 * time.Second},
-		"writes along": {func(p *peer, _ Event) { // what it hears, from the first word on
+		"writes along": {func(p *peer, _ Event) { // sends parts of the transcript from the first word on
 			p.until(TypeAudioChunk)
 			p.event(TypeTranscriptChunk, Text{Text: "a"}, nil)
 			p.until(TypeAudioStop)
@@ -221,7 +222,7 @@ func TestSilentRecognizer(t *testing.T) {
 			p.until(TypeAudioStop)
 			for range 3 {
 				time.Sleep(3 * time.Second)
-				p.event(TypeTranscriptChunk, Text{Text: "and so on"}, nil) // worth 3.7 s
+				p.event(TypeTranscriptChunk, Text{Text: "and so on"}, nil) // extends the deadline by 3.7 s
 			}
 			p.event(TypeTranscript, Text{Text: "aaa"}, nil)
 		}, "", 9 * time.Second},
@@ -233,7 +234,7 @@ func TestSilentRecognizer(t *testing.T) {
 				e := f.piped(t, Options{AnswerWithin: 4 * time.Second})
 				u := voice.NewUtterance()
 				end := time.Now().Add(10 * time.Second)
-				go func() { // ten seconds of speech are no silence of the server's
+				go func() { // ten seconds of speech, which do not count for the timeout
 					for time.Now().Before(end) {
 						u.Write(make([]int16, voice.MicRate))
 						time.Sleep(time.Second)
@@ -361,8 +362,8 @@ func TestChoosingARecognizer(t *testing.T) {
 	}
 }
 
-// TestInfoIsWhatTheReferenceReads: the parser of the reference accepts an absent list but not a
-// null, and requires an attribution.
+// TestInfoIsWhatTheReferenceReads checks that the reference implementation can read an encoded Info:
+// empty lists are absent and not null, and the attribution is present.
 func TestInfoIsWhatTheReferenceReads(t *testing.T) {
 	got, err := json.Marshal(
 		Info{Handle: []Program{{Name: "perch", Installed: true, Models: []Model{{Name: "perch", Installed: true, Languages: []string{"en"}}}}}})

@@ -14,8 +14,8 @@ import (
 	"perch/voice/voicetest"
 )
 
-// TestEmptyEventsAreBounded: a server that sends them as fast as it can is given up while the
-// user still speaks, and before a sentence's time is over.
+// TestEmptyEventsAreBounded checks that a call fails within a second if the server sends many events
+// without content, also while the person is still speaking.
 func TestEmptyEventsAreBounded(t *testing.T) {
 	flood := func(name string, data any, payload ...byte) script {
 		return func(p *peer, _ Event) {
@@ -63,15 +63,15 @@ func speaking(ctx context.Context, e *Engine) error {
 	return e.Synthesize(ctx, "Hello.", voice.Options{}, func([]int16) error { return nil })
 }
 
-// TestSilentServersAreGivenUp: a server that takes connections and says nothing, or a
-// byte a second, is given up after ten seconds, also while it is warmed up or checked. So is a
-// server that sends its info and then falls silent.
+// TestSilentServersAreGivenUp checks that a call fails within remote.Patience (10 s) if the server
+// sends no response or only meaningless bytes, with or without having sent its info, also during
+// concurrent calls of Warm and Check.
 func TestSilentServersAreGivenUp(t *testing.T) {
 	silent := func(p *peer, _ Event) { p.hangUp() }
 	for name, c := range map[string]struct {
 		info   string
 		script script
-		known  bool // its info was received before
+		known  bool // whether the info was received before
 	}{
 		"accepts and says nothing": {script: silent},
 		"a byte a second": {script: func(p *peer, _ Event) {

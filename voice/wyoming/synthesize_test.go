@@ -26,7 +26,7 @@ func tone(d time.Duration, f Format) (b []byte) {
 	return b
 }
 
-// pitch counts the crossings of zero in a second.
+// pitch returns the number of zero crossings from below per second.
 func pitch(pcm []int16) float64 {
 	n := 0
 	for i := 1; i < len(pcm); i++ {
@@ -37,7 +37,7 @@ func pitch(pcm []int16) float64 {
 	return float64(n) * voice.SpeakerRate / float64(len(pcm))
 }
 
-// speak sends sound in events of that many bytes of payload.
+// speak sends sound in events with a payload of at most size bytes.
 func (p *peer) speak(f Format, sound []byte, size int) {
 	p.event(TypeAudioStart, f, nil)
 	for part := range slices.Chunk(sound, size) {
@@ -98,8 +98,8 @@ func TestSoundIsPlayedWhileItIsMade(t *testing.T) {
 const long = "It is twenty past three, and the bus leaves in ten minutes from the stop behind the house. " +
 	"Take an umbrella with you! Shall I remind you of the letter that is lying on the kitchen table? The timer for the rice has 3.5 minutes left."
 
-// TestLongTextIsStreamed plays piper: it answers every sentence with its sound, ignores the
-// whole text, and sends an event at the end.
+// TestLongTextIsStreamed checks the events of a streamed text. Like piper, the server responds to
+// each piece with sound, ignores the whole text, and sends synthesize-stopped at the end.
 func TestLongTextIsStreamed(t *testing.T) {
 	var asked []string
 	f := Format{22050, 2, 1}
@@ -299,7 +299,7 @@ func TestSilentSynthesizer(t *testing.T) {
 				p.event(TypeAudioChunk, f, make([]byte, 4096))
 			}
 			p.event(TypeAudioStop, nil, nil)
-		}, "", 3*time.Second + 3*30*time.Second}, // it works on meanwhile
+		}, "", 3*time.Second + 3*30*time.Second}, // the server works while the listener is slow
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -331,7 +331,7 @@ func TestChoosingAVoice(t *testing.T) {
 		info    string
 		o       Options
 		call    voice.Options
-		want    string // as JSON
+		want    string // data of the synthesize event in JSON
 		failure string
 	}{
 		"nothing asked": {piper, Options{}, voice.Options{}, `{"text":"hi"}`, ""},
@@ -384,8 +384,8 @@ func TestChoosingAVoice(t *testing.T) {
 	}
 }
 
-// TestAnotherLanguageIsLeftToTheNextEngine: an engine of the configuration knows the household's
-// language, and so when its voice would read another one aloud that it does not speak.
+// TestAnotherLanguageIsLeftToTheNextEngine checks that the options of a configured engine contain the
+// language of the setup, so that a voice does not read texts in languages that it does not speak.
 func TestAnotherLanguageIsLeftToTheNextEngine(t *testing.T) {
 	f := Format{24000, 2, 1}
 	server := &fake{info: piper, script: func(p *peer, _ Event) { p.speak(f, make([]byte, 100), 100) }}
@@ -398,7 +398,7 @@ func TestAnotherLanguageIsLeftToTheNextEngine(t *testing.T) {
 	}
 }
 
-// TestVoices: the voices for the household's language come first.
+// TestVoices checks that the voices for Options.Language come first.
 func TestVoices(t *testing.T) {
 	for language, first := range map[string]string{"en": "en_GB-alba-medium", "de": "de_DE-thorsten-low"} {
 		f := &fake{info: piper}

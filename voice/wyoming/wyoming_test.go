@@ -138,7 +138,7 @@ func TestConcurrentCallsShareOneInfoRequest(t *testing.T) {
 	}
 }
 
-// addressed is a connection to an address.
+// addressed is a connection whose remote address is ip.
 type addressed struct {
 	net.Conn
 	ip string
@@ -190,11 +190,11 @@ func TestHostNameLookUpIsCached(t *testing.T) {
 		}
 		broken, ip = nil, "192.0.2.2"
 		must.Succeed(t, dial())
-		steps("whisper.local:10300") // the failure made it look again
+		steps("whisper.local:10300") // after the failure the host is looked up again
 		time.Sleep(addressExpiry)
 		unknown = &net.DNSError{Err: "no such host", IsNotFound: true}
 		must.Succeed(t, dial())
-		steps("whisper.local:10300 192.0.2.2:10300") // a name that is lost is where it was
+		steps("whisper.local:10300 192.0.2.2:10300") // the host cannot be looked up, so the latest address is used
 		p.latest.Put("", 0)
 		voicetest.Sentence(t, dial(), "the name whisper.local is not known", "give the server's IP address")
 	})
@@ -221,7 +221,8 @@ func TestUnreachableServer(t *testing.T) {
 	})
 }
 
-// FuzzInfo reads what a server may say of itself, and chooses among it.
+// FuzzInfo checks that any info of a server causes no panic when a model or a voice is chosen, and that
+// errors are one line.
 func FuzzInfo(f *testing.F) {
 	for _, s := range []string{whisper, piper, `{}`, `{"asr":7}`,
 		`{"asr":[{"installed":true,"models":[{"name":"\u001b","languages":["*","en_"]}]}]}`} {
