@@ -177,6 +177,11 @@ func (q *queue) removeFirst(until time.Time) {
 	}
 	q.items[0] = item{}
 	q.items = q.items[1:]
+	q.offerRoom()
+}
+
+// offerRoom wakes awaitRoom if the queue is less than half full. q.mu must be held.
+func (q *queue) offerRoom() {
 	if q.space != nil && q.packets < maxPackets/2 {
 		close(q.space)
 		q.space = nil
@@ -211,11 +216,15 @@ func (q *queue) skipToPause() {
 		return
 	}
 	for _, it := range q.items[:pause] {
-		if it.packet != nil {
+		switch {
+		case it.packet != nil:
 			q.packets--
+		case it.sentence != nil:
+			q.later = q.later[1:]
 		}
 	}
 	q.items, q.skipped = q.items[pause:], true
+	q.offerRoom()
 	notify(q.added)
 }
 
@@ -231,10 +240,7 @@ func (q *queue) cancel(now time.Time) Leftover {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.cancelled, q.items, q.packets = true, nil, 0
-	if q.space != nil {
-		close(q.space)
-		q.space = nil
-	}
+	q.offerRoom()
 	left := Leftover{Speaking: q.begun, Spoken: q.report.Spoken, PlayedPart: q.sentence.playedPart(now)}
 	q.report = Progress{}
 	return left
