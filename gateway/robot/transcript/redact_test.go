@@ -28,6 +28,17 @@ func TestNoSecretIsRecorded(t *testing.T) {
 	}
 }
 
+// TestNoSecretOfAToolIsRecorded checks that secrets are removed from what engines return and call.
+func TestNoSecretOfAToolIsRecorded(t *testing.T) {
+	var lines []string
+	var tap Tap
+	tap.Attach(NewRecorder("THESESSION", time.Now(), func(e Entry) { lines = append(lines, e.Text) }))
+	tap.Called("door.open", map[string]any{"api_key": "CANARY", "session_id": "THESESSION", "door": "front"})
+	if len(lines) != 1 || lines[0] != `mind call {"arguments":{"api_key":"…","door":"front","session_id":"S"},"name":"door.open"}` {
+		t.Errorf("recorded are %q", lines)
+	}
+}
+
 // TestMoodsAreNotRecorded checks that moods, which are published several times a second, are left out.
 func TestMoodsAreNotRecorded(t *testing.T) {
 	var lines []string

@@ -87,7 +87,7 @@ func (t *Tap) Called(name string, arguments map[string]any) {
 // value is left out.
 func (t *Tap) record(name string, v any) {
 	if r := t.recorder.Load(); r != nil {
-		r.add('!', strings.TrimSpace(name+" "+string(encode(v))))
+		r.add('!', strings.TrimSpace(name+" "+redact(r.session, encode(v))))
 	}
 }
 
