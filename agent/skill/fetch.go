@@ -60,8 +60,10 @@ func fetchFiles(open func(name string) ([]byte, error), folder string) error {
 	}
 	var m manifest
 	_ = json.Unmarshal(data, &m) // Read reports a fault
-	names := append(slices.Sorted(maps.Keys(m.Integrity)), instructionsFile, toolsFile, signatureFile)
-	for _, name := range append([]string{manifestFile}, slices.Compact(names)[:min(len(names), maxFiles)]...) {
+	names := append(slices.Collect(maps.Keys(m.Integrity)), instructionsFile, toolsFile, signatureFile)
+	slices.Sort(names)
+	names = slices.Compact(names)
+	for _, name := range append([]string{manifestFile}, names[:min(len(names), maxFiles)]...) {
 		if name != manifestFile {
 			data, err = open(name)
 		}

@@ -322,13 +322,18 @@ func TestAWhitelistGoesByDigest(t *testing.T) {
 // stores nothing if the digest differs or a folder with the name of the skill exists.
 func TestASkillIsFetchedByItsDigest(t *testing.T) {
 	const further = "more/words.txt"
-	sum := fmt.Sprintf("%x", sha256.Sum256([]byte("words")))
-	files := plain("tide", `,"integrity":{"`+further+`":"sha256-`+sum+`"}`)
+	sum := func(text string) string { return fmt.Sprintf("sha256-%x", sha256.Sum256([]byte(text))) }
+	files := plain("tide", `,"integrity":{"`+further+`":"`+sum("words")+`","SKILL.md":"`+sum("Ask for the tide.")+`"}`)
 	files["SKILL.md"], files[further] = "Ask for the tide.", "words"
 	published := t.TempDir()
 	must.Succeed(t, os.MkdirAll(filepath.Join(published, "tide", "more"), 0o755))
 	digest := must.Value(skill.Read(bundle(t, published, "tide", files)))(t).Digest
-	open := func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(published, "tide", name)) }
+	open := func(name string) ([]byte, error) {
+		if name == "" {
+			t.Error("the folder itself is fetched")
+		}
+		return os.ReadFile(filepath.Join(published, "tide", name))
+	}
 	dir := filepath.Join(t.TempDir(), "skills")
 	for _, c := range []struct{ digest, want string }{
 		{"sha256:" + strings.Repeat("0", 64), "has another digest, " + digest}, {"tide", "a digest is sha256:"}, {digest, ""}, {digest, "exists already"},
