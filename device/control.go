@@ -53,9 +53,13 @@ func (t Tool) Integer(names ...string) string {
 // FindHead returns the tool that turns the head. The elements of its Arguments are yaw and pitch; pitch is
 // empty if the tool does not have that axis.
 func FindHead(tools []Tool) (Control, bool) {
-	head, found := FindControl(tools, "set head", []string{"yaw", "pan", "x"})
+	yaw, pitch := []string{"yaw", "pan", "x"}, []string{"pitch", "tilt", "y"}
+	if head, found := FindControl(tools, "set head", yaw, pitch); found {
+		return head, true
+	}
+	head, found := FindControl(tools, "set head", yaw)
 	if found {
-		head.Arguments = append(head.Arguments, head.Integer("pitch", "tilt", "y"))
+		head.Arguments = append(head.Arguments, "")
 	}
 	return head, found
 }
