@@ -157,14 +157,19 @@ func TestRunsAreBounded(t *testing.T) {
 		t.Errorf("%d sessions, %d have ended", len(r.sessions), ends)
 	}
 	s := r.sessions["399"]
+	started := 0
 	for n := range 1000 {
 		for _, body := range []any{feed.Tool{Session: "399", ID: fmt.Sprint(n), Status: "running"},
 			feed.Said{Session: "399", Text: strings.Repeat("x", 500)}} {
-			r.handleFrame(&feed.Frame{Session: "399", Body: body}, noon)
+			for _, e := range r.handleFrame(&feed.Frame{Session: "399", Body: body}, noon) {
+				if tool, is := e.Data.(toolEvent); is && tool.Phase == "start" {
+					started++
+				}
+			}
 		}
 	}
-	if len(s.run.tools) != maxTools || len(s.run.text) > limit.Question {
-		t.Errorf("%d tools, %d bytes", len(s.run.tools), len(s.run.text))
+	if len(s.run.tools) != maxTools || started != maxTools || len(s.run.text) > limit.Question {
+		t.Errorf("%d tools, %d of them started, %d bytes", len(s.run.tools), started, len(s.run.text))
 	}
 }
 

@@ -157,11 +157,12 @@ func (r *runs) handleTool(s *session, f *feed.Frame, b feed.Tool) {
 	switch {
 	case b.Status == "running":
 		r.beginRun(s, f)
-		if len(s.run.tools) < maxTools {
-			s.run.tools[b.ID] = true
+		if len(s.run.tools) == maxTools && !s.run.tools[b.ID] {
+			return
 		}
+		s.run.tools[b.ID] = true
 	case s.run == nil || !s.run.tools[b.ID]:
-		return // the start of the call was not sent, or too many tools were running to record it
+		return // the start of the call was not sent
 	default:
 		delete(s.run.tools, b.ID)
 		e.Phase = "result"
