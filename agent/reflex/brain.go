@@ -3,6 +3,7 @@ package reflex
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -186,14 +187,14 @@ func (c *command) fill(text string) string {
 }
 
 // value returns the value for the action: the value of the intent, if set, or else the
-// value of a filled slot that is a number or whose value differs from its spoken form, or "". If
-// there are several such slots, value chooses one of them at random.
+// value of a filled slot that is a number or whose value differs from its spoken form, or "". Of
+// several such slots, value chooses the first by name.
 func (c *command) value() string {
 	if c.intent.Value != "" {
 		return c.intent.Value
 	}
-	for _, it := range c.filled {
-		if it.isNumber || it.value != it.spoken {
+	for _, slot := range slices.Sorted(maps.Keys(c.filled)) {
+		if it := c.filled[slot]; it.isNumber || it.value != it.spoken {
 			return it.value
 		}
 	}

@@ -16,9 +16,8 @@ type dotRules struct {
 type abbreviation int
 
 const (
-	never         abbreviation = iota + 1 // the dot never ends a sentence: "Dr."
-	beforeNumber                          // the sentence ends, except before a digit or a small letter: "No. I will not", but "No. 5"
-	beforeCapital                         // the sentence ends if a new one may begin (see startsSentence): "etc. The", but "etc. are"
+	never     abbreviation = iota + 1 // the dot never ends a sentence: "Dr."
+	sometimes                         // the sentence ends if a new one may begin (see startsSentence): "No. I will not", but "No. 5"
 )
 
 // dotRulesOf returns the rules of the language with a BCP 47 tag. For "" and for a language that
@@ -36,7 +35,9 @@ func dotRulesOf(language string) dotRules {
 		}
 		for kind, words := range kinds {
 			for _, word := range strings.Fields(words) {
-				m.abbreviations[word] = kind
+				if m.abbreviations[word] != never { // languages may differ
+					m.abbreviations[word] = kind
+				}
 			}
 		}
 	}
@@ -51,14 +52,12 @@ func abbreviations() map[string]map[abbreviation]string {
 		"en": {
 			never: "mr mrs ms mx dr prof st mt sr jr gen col lt capt cpt sgt rev hon gov sen rep vs e.g i.e cf dept approx " +
 				"est ave blvd viz al",
-			beforeNumber:  "no nos p pp vol fig ch sec art jan feb mar apr jun jul aug sep sept oct nov dec tel ext",
-			beforeCapital: "etc inc ltd co corp bros",
+			sometimes: "no nos p pp vol fig ch sec art jan feb mar apr jun jul aug sep sept oct nov dec tel ext etc inc ltd co corp bros",
 		},
 		"de": {
 			never: "dr prof hr hrn fr frl st z.b d.h u.a z.t v.a s.o s.u o.ä u.ä i.d.r z.zt bzw ca evtl ggf inkl exkl vgl sog " +
 				"abs mio mrd bspw zzgl gem geb gest jh dipl ing str tel hbf allg",
-			beforeNumber:  "nr s bd kap art jan feb mär apr jun jul aug sep sept okt nov dez",
-			beforeCapital: "usw usf etc",
+			sometimes: "nr s bd kap art jan feb mär apr jun jul aug sep sept okt nov dez usw usf etc",
 		},
 	}
 }
@@ -74,9 +73,7 @@ func (m dotRules) endsSentence(text string) (ended bool, doubt func(next rune) b
 	switch m.abbreviations[strings.ToLower(word)] {
 	case never:
 		return false, nil
-	case beforeNumber:
-		return false, func(next rune) bool { return !unicode.IsDigit(next) && !unicode.IsLower(next) }
-	case beforeCapital:
+	case sometimes:
 		return false, startsSentence
 	}
 	letters := []rune(word)
