@@ -103,10 +103,14 @@ func (a *Agent) RemoveQuestion(id string, at time.Time) {
 
 // EndTurn removes the questions that are not answerable, because they belong to the turn that has ended.
 func (a *Agent) EndTurn(at time.Time) {
-	old := len(a.questions)
+	old := slices.Clone(a.questions)
 	a.questions = slices.DeleteFunc(a.questions, func(q question) bool { return !q.answerable })
-	if len(a.questions) != old {
-		a.since, a.Changed = at, true
+	if len(a.questions) == len(old) {
+		return
+	}
+	a.Changed = true
+	if !old[0].answerable {
+		a.since = at // another question is shown now
 	}
 }
 
