@@ -114,6 +114,7 @@ func (r *Run) Next(ctx context.Context, within time.Duration) (Event, error) {
 		case err != nil:
 			return Event{}, err
 		case m.Type == "result" && !m.Success:
+			r.ended = true
 			return Event{}, r.conn.client.refused(m.Error.Code, m.Error.Message)
 		case m.Type == "event":
 			return r.event(m.Event)

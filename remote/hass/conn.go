@@ -57,13 +57,14 @@ type responses struct {
 	// Guarded by Conn.mu:
 	id     int        // ID of the command; 0 until the command is sent
 	queue  []incoming // unread messages
-	size   int        // bytes in queue, or a little more
+	size   int        // bytes in queue
 	err    error      // reason why no more messages are accepted
 	closed bool
 }
 
 // incoming is one message from Home Assistant.
 type incoming struct {
+	size    int             // in bytes
 	ID      int             `json:"id"`
 	Type    string          `json:"type"`
 	Success bool            `json:"success"`
@@ -207,6 +208,7 @@ func (c *Conn) deliver(m incoming, size int) {
 	if r == nil || r.err != nil {
 		return // the command is unknown or closed, or too much was unread before
 	}
+	m.size = size
 	if r.size += size; r.size > maxPendingBytes || len(r.queue) == maxPending {
 		r.err = c.client.fault(remote.CodeOdd, "sends more text than can be spoken; check its conversation agent")
 		r.queue = nil
@@ -351,9 +353,9 @@ func (r *responses) pop() (m incoming, ok bool, err error) {
 		return m, false, c.err
 	}
 	m = r.queue[0]
-	r.size -= len(m.Event) + len(m.Result)
+	r.size -= m.size
 	if r.queue = r.queue[1:]; len(r.queue) == 0 {
-		r.queue, r.size = nil, 0
+		r.queue = nil // its array is as long as the most that was ever unread
 	}
 	return m, true, nil
 }
