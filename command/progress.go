@@ -27,7 +27,7 @@ func (p *Progress) At(done int64) {
 	if !p.live {
 		return
 	}
-	percent := int(done * 100 / p.size)
+	percent := int(min(done, p.size) * 100 / p.size)
 	if percent == p.shown {
 		return
 	}

@@ -23,7 +23,7 @@ type checker struct {
 	service *Account // the user who must be able to read the configured files; nil for the user of this process
 	found   Faults
 	lines   map[string]line     // the line where a key is set
-	covered map[string]bool     // keys that the last call of overlayWith has set; true if the owner's file sets the key too
+	covered map[string]bool     // keys that overlayWith has set; true if the owner's file sets the key too
 	env     map[string]string   // the environment variable that sets a key
 	unread  []string            // sections that could not be read completely; further faults in them are not reported
 	choices map[string][]string // the values that a key may have

@@ -70,7 +70,9 @@ func (k *checker) overlayWith(c any, file string, text []byte) *checker {
 			maps.DeleteFunc(k.lines, func(other string, _ line) bool { return strings.HasPrefix(other, key+".") })
 		}
 	})
-	k.covered = map[string]bool{}
+	if k.covered == nil {
+		k.covered = map[string]bool{}
+	}
 	for key := range o.lines {
 		k.covered[key] = k.lines[key].file == k.file
 	}
