@@ -321,12 +321,12 @@ func TestAWhitelistGoesByDigest(t *testing.T) {
 // TestASkillIsFetchedByItsDigest checks that Fetch stores all files that the digest covers, and that it
 // stores nothing if the digest differs or a folder with the name of the skill exists.
 func TestASkillIsFetchedByItsDigest(t *testing.T) {
-	const further = "more/words.txt"
+	const further = "More/words.txt" // sorts before SKILL.md
 	sum := func(text string) string { return fmt.Sprintf("sha256-%x", sha256.Sum256([]byte(text))) }
 	files := plain("tide", `,"integrity":{"`+further+`":"`+sum("words")+`","SKILL.md":"`+sum("Ask for the tide.")+`"}`)
 	files["SKILL.md"], files[further] = "Ask for the tide.", "words"
 	published := t.TempDir()
-	must.Succeed(t, os.MkdirAll(filepath.Join(published, "tide", "more"), 0o755))
+	must.Succeed(t, os.MkdirAll(filepath.Join(published, "tide", "More"), 0o755))
 	digest := must.Value(skill.Read(bundle(t, published, "tide", files)))(t).Digest
 	open := func(name string) ([]byte, error) {
 		if name == "" {
