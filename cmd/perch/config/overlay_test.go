@@ -25,6 +25,20 @@ func overlaid(t testing.TB, text string, environ ...string) *Overlay {
 	return &Overlay{Source: source}
 }
 
+// TestOptionsKeepWhatTheOverlayReplaces checks that, in the Home Assistant app, a key of the overlay still shows that the
+// owner's file sets it, too.
+func TestOptionsKeepWhatTheOverlayReplaces(t *testing.T) {
+	o := overlaid(t, "language: de\n")
+	changes(t, o, map[string]any{"language": "en"})
+	o.Source.Options = filepath.Join(t.TempDir(), "options.json")
+	must.Succeed(t, os.WriteFile(o.Source.Options, []byte(`{"name":"cottage"}`), 0o600))
+	for _, k := range must.Value(o.Read())(t).Keys {
+		if k.Key == "language" && !k.InFile {
+			t.Error("the file is said not to set the language")
+		}
+	}
+}
+
 // text returns the content of a file, or "" if the file does not exist.
 func text(t testing.TB, path string) string {
 	t.Helper()

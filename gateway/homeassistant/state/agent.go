@@ -103,15 +103,12 @@ func (a *Agent) RemoveQuestion(id string, at time.Time) {
 
 // EndTurn removes the questions that are not answerable, because they belong to the turn that has ended.
 func (a *Agent) EndTurn(at time.Time) {
-	old := slices.Clone(a.questions)
+	if len(a.questions) > 0 && !a.questions[0].answerable {
+		a.since = at // another question becomes the first
+	}
+	old := len(a.questions)
 	a.questions = slices.DeleteFunc(a.questions, func(q question) bool { return !q.answerable })
-	if len(a.questions) == len(old) {
-		return
-	}
-	a.Changed = true
-	if !old[0].answerable {
-		a.since = at // another question is shown now
-	}
+	a.Changed = a.Changed || len(a.questions) != old
 }
 
 // ClearQuestions removes all questions.

@@ -2,8 +2,10 @@ package state
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"perch/device"
 	"perch/gateway/homeassistant/discovery"
@@ -14,6 +16,23 @@ func TestQuestionsFitAState(t *testing.T) {
 	long := shortened("a\n b " + strings.Repeat("ü", 400))
 	if len([]rune(long)) != discovery.MaxText || !strings.HasPrefix(long, "a b ü") || !strings.HasSuffix(long, "…") {
 		t.Errorf("a long question is %q", long)
+	}
+}
+
+// TestAnAnswerAfterTheEndOfATurn checks that a question that was shown before may be answered at once, and that one which
+// is shown from then on has to be read first.
+func TestAnAnswerAfterTheEndOfATurn(t *testing.T) {
+	asked := time.Unix(1000, 0)
+	ended := asked.Add(10 * time.Second)
+	for name, answerable := range map[string][]bool{"shown before": {true, false}, "shown from then on": {false, true}} {
+		var a Agent
+		for i, able := range answerable {
+			a.AddQuestion(strconv.Itoa(i), "May it?", able, asked)
+		}
+		a.EndTurn(ended)
+		if _, err := a.FindQuestion("", ended.Add(time.Millisecond)); (err == nil) != answerable[0] {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
