@@ -28,6 +28,7 @@ type child struct {
 
 	out      chan []byte  // messages to be written
 	queued   atomic.Int64 // bytes in out
+	full     atomic.Bool  // whether the connection was closed because out was full
 	gotMCP   atomic.Bool  // whether a message was read
 	readDone atomic.Bool  // whether reading has ended
 }
@@ -110,8 +111,8 @@ func (c *child) Read(context.Context) (jsonrpc.Message, error) {
 	return m, nil
 }
 
-// Write queues a message for the process. If the queue is full, it closes the connection and
-// returns errNotReading.
+// Write queues a message for the process. If the queue is full, it closes the connection, and it
+// and all later calls return errNotReading.
 func (c *child) Write(_ context.Context, m jsonrpc.Message) error {
 	data, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
@@ -119,6 +120,9 @@ func (c *child) Write(_ context.Context, m jsonrpc.Message) error {
 	}
 	select {
 	case <-c.done:
+		if c.full.Load() {
+			return errNotReading
+		}
 		return io.ErrClosedPipe
 	default:
 	}
@@ -130,6 +134,7 @@ func (c *child) Write(_ context.Context, m jsonrpc.Message) error {
 		default:
 		}
 	}
+	c.full.Store(true)
 	c.startClosing() // the process would not read further requests either
 	return errNotReading
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // TestQueueIsBounded tests that the bytes that wait for a process are limited, and that the connection
-// is closed beyond the limit.
+// is closed beyond the limit. Later messages get the same error.
 func TestQueueIsBounded(t *testing.T) {
 	c := newChild(nil)
 	m := must.Value(jsonrpc.DecodeMessage([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"x":"` + strings.Repeat("x", 32<<10) + `"}}`)))(t)
@@ -28,5 +28,8 @@ func TestQueueIsBounded(t *testing.T) {
 	case <-c.done:
 	default:
 		t.Error("the process goes on")
+	}
+	if err := c.Write(t.Context(), m); !errors.Is(err, errNotReading) {
+		t.Errorf("a later message: %v", err)
 	}
 }

@@ -96,7 +96,7 @@ func (s *Server) requestError(ctx context.Context, l *link, err error) error {
 		return errors.New("it refuses: " + cmp.Or(s.server.Quote(refused.Message), "it does not say why"))
 	case errors.As(err, &status) && status.Status != http.StatusUnauthorized && status.Status != http.StatusNotFound:
 		return s.explain(err)
-	case l.child != nil && (errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, io.EOF)), l.ctx.Err() != nil:
+	case l.child != nil && (errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe)), l.ctx.Err() != nil:
 		// Server.watch sets the reason once it has noticed the end of the connection.
 		select {
 		case <-l.ctx.Done():
