@@ -108,12 +108,12 @@ func (m *Memory) Bound(n int) { m.capacity.Store(int64(n)) }
 
 // Watch sets a function that is called with the ID of each entry that is remembered,
 // edited or forgotten, but not of entries that are evicted or belong to a stranger's
-// memory. Watch must be called before any other method, and the function must not call the
+// memory. Watch must be called before an entry is remembered, edited or forgotten, and the function must not call the
 // memory.
 func (m *Memory) Watch(onChange func(id string)) { m.onChange = onChange }
 
 // Announce sets a function that is called with each entry that is remembered, except in the
-// memories of strangers. Announce must be called before any other method, and the function
+// memories of strangers. Announce must be called before an entry is remembered, and the function
 // must not call the memory.
 func (m *Memory) Announce(onRemembered func(Entry)) { m.onRemembered = onRemembered }
 
@@ -274,7 +274,7 @@ func (e Entry) LastUsed() time.Time {
 }
 
 // Recall returns the entry with this key, unless it has expired, and records that it was
-// used. It does not wait for the disk.
+// used. It does not wait until the time of use is on the disk.
 func (m *Memory) Recall(key string, now time.Time) (Entry, bool) {
 	return m.index.use(key, now)
 }

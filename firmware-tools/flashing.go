@@ -26,7 +26,7 @@ type flasher struct {
 }
 
 // run writes or reads the flash, and then restarts the robot's firmware. It does not restart the
-// robot if esptool could not connect, or if a write failed. file is not used with --save.
+// robot if esptool's first command or a write failed. file is not used with --save.
 func (f *flasher) run(ctx context.Context, file flashFile) error {
 	f.out.step("robot", "the robot at %s is reset into its loader", f.tool.port)
 	output, err := f.tool.run(ctx, nil, "no_reset", "flash_id")

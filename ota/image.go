@@ -34,7 +34,7 @@ type Record struct {
 	Image
 	Rollout Rollout     `json:"rollout"`
 	Stopped string      `json:"stopped,omitempty"` // why the rollout has stopped; empty if it has not
-	First   []device.ID `json:"first,omitempty"`   // the first robots that the image was offered to, at most maxFirst
+	First   []device.ID `json:"first,omitempty"`   // the first robots that the image was offered to since its rollout was last set, at most maxFirst
 	Failed  int         `json:"failed,omitempty"`  // how many robots in First counted as failed when the rollout stopped
 
 	damage error // what is wrong with the file, or why the image cannot be offered now; nil if nothing is known; not stored
@@ -69,7 +69,8 @@ func newImage(i espimage.Image, boards []string, at time.Time) Image {
 	}
 }
 
-// check returns a *httpserver.Fault if the image would harm a robot although boot loaders accept it.
+// check returns a *httpserver.Fault if no robot has the image's chip, or if the image has no version that robots can
+// compare: the firmware may abort at every boot because of such a version.
 func (i Image) check() error {
 	if _, ok := espimage.ParseChip(i.Chip); !ok {
 		return refuse("wrong_chip", http.StatusUnprocessableEntity, "the image is built for a chip that no robot has: %s", i.Chip)
@@ -84,7 +85,7 @@ func (i Image) check() error {
 }
 
 // checkUnits returns a *httpserver.Fault if there are robots of the image's boards that have reported their
-// facts, and none of them could run the image: then the declared board is wrong. If only some of them could
+// facts, and none of them could run the image: then the declared board is probably wrong. If only some of them could
 // not, checkUnits returns nil, but the image is never offered to these robots.
 func (i Image) checkUnits(units map[device.ID]Unit) error {
 	var lastErr error

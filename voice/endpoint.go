@@ -41,7 +41,8 @@ const (
 // EndPointer finds where speech begins and ends in a stream of 16 kHz PCM. The WebRTC voice
 // detector finds the windows of 20 ms that sound like a voice. Windows that are not louder
 // than the room's noise are excluded. A voice's pitch distinguishes vowels from breath and
-// motors. Speech ends only after a longer silence than the pauses in a sentence.
+// motors. Feed ends speech only after a longer silence than the pauses in a sentence; EndIfSettled may
+// end it earlier, after a complete sentence.
 //
 // An EndPointer measures time in samples: if the stream may stop, the caller needs a clock
 // to end the speech. It is not safe for concurrent use.
@@ -191,7 +192,7 @@ func countOnes(recent uint32, n int) int { return bits.OnesCount32(recent & (1<<
 func (e *EndPointer) isVoice(pcm []int16) bool {
 	level := rms(pcm)
 	// The detector collects statistics of the sound, so it must see every window. It reads
-	// samples in native byte order, which is little-endian on all supported machines.
+	// samples in native byte order, so the memory of pcm can be passed as it is.
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&pcm[0])), 2*len(pcm))
 	voice, err := e.vad.Process(MicRate, bytes)
 	voice = voice && err == nil && level > minVoiceLevel && level > floorMargin*e.floor

@@ -12,7 +12,7 @@ type mark struct {
 	text   string   // the whole mark, with its brackets
 	words  []string // words of the mark's name, in lower case
 	base   string   // the words, joined by underscores, without begin, end and similar words
-	value  string   // name of a tool in the mark, or ""
+	value  string   // what follows = or name= in the mark, in a call the name of the tool; or ""
 	closes bool     // whether the mark ends an element
 	token  bool     // whether the mark has bars or square brackets
 	empty  bool     // whether the element has no content, such as <think/>
@@ -23,7 +23,7 @@ type markKind int
 
 // The kinds of marks.
 const (
-	markText    markKind = iota // text for people
+	markText    markKind = iota // not a mark but text in brackets, such as <b>
 	markThought                 // begins or ends a thought
 	markCall                    // begins or ends a call, or the result of a call
 	markHeader                  // begins or ends a header, which names a role or channel
@@ -31,7 +31,7 @@ const (
 	markToken                   // another control token
 )
 
-// maxMark is the maximum length of a mark with its attributes, in bytes.
+// maxMark is the maximum length of the text between a mark's brackets, in bytes.
 const maxMark = 200
 
 // readMark parses the mark at the beginning of text. n is the length of the mark in bytes, 0 if there is no mark,

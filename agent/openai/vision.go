@@ -31,7 +31,7 @@ func (e *Engine) continueVision(ctx context.Context, p thinker.Prompt, out func(
 	})
 }
 
-// aboutPictures reports whether a server has refused a request because its model has no vision.
+// aboutPictures reports whether a refusal mentions pictures, which usually means that the model has no vision.
 // llama.cpp says "image input is not supported", Ollama "missing data required for image input",
 // and others "does not support images" or "is not a multimodal model".
 func aboutPictures(r *remote.Refusal) bool {

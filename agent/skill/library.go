@@ -60,8 +60,8 @@ type Library struct {
 // performTool is the name of the tool with which a model performs a skill.
 const performTool = "perform_skill"
 
-// New loads the bundles in o.Folder, which may be missing. An invalid bundle is refused and
-// does not affect others. New returns an error only if it cannot read o.Folder. Close releases the
+// New loads the bundles in o.Folder, which may be missing. An invalid bundle is refused, and
+// so are the bundles that depend on it. New returns an error only if it cannot read o.Folder. Close releases the
 // resources of the library.
 func New(o Options) (*Library, error) {
 	o.Within = cmp.Or(o.Within, 20*time.Second)
@@ -258,7 +258,8 @@ func (l *Library) Tools(t agent.Turn) []thinker.Tool {
 }
 
 // Run calls one of the tools of Tools for a turn. It returns the result for the model. speech is the
-// text that people hear if the skill has a Voice, and otherwise empty.
+// text that people hear: the skill's Voice, filled in. It is empty if the skill has none, or if the tool is not
+// the skill's handler.
 func (l *Library) Run(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (result, speech string, err error) {
 	c := Call{Agent: character(t), Robot: t.Robot, Session: t.Session, Args: args, Now: t.Now, Language: t.Language,
 		Untrusted: t.Untrusted}

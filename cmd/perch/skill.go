@@ -46,7 +46,7 @@ type skillLine struct {
 	Version string   `json:"version,omitempty"`
 	Folder  string   `json:"folder,omitempty"` // empty for a built-in skill
 	Digest  string   `json:"digest,omitempty"`
-	Signed  string   `json:"signed_by,omitempty"` // the public key that verifies the signature
+	Signed  string   `json:"signed_by,omitempty"` // the public key that signature.json names
 	Loaded  bool     `json:"loaded"`
 	Why     string   `json:"why,omitempty"`     // why the skill is not loaded
 	Unheard []string `json:"unheard,omitempty"` // why some sentences of the skill are not understood

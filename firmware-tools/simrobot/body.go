@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// body is the state that the robot's tools use, except for the settings in the flash.
+// body is the state of the robot's head, reminders and camera. Settings are in the flash.
 type body struct {
 	yaw, pitch  int // degrees
 	reminders   []reminder

@@ -94,7 +94,7 @@ type arrival struct {
 }
 
 // receive passes the messages of c, and the end of c, to the Go channel named to. It returns when c is
-// closed or ctx ends. After StopReading it only waits for the end of ctx.
+// closed or ctx ends. After StopReading it reads at most one more message, and then waits for the end of ctx.
 func (r *Robot) receive(ctx context.Context, c channel, to chan<- arrival) {
 	for !r.notReading.Load() {
 		isText, data, err := c.Receive()

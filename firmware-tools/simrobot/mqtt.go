@@ -144,7 +144,7 @@ func (c *control) SendText(text []byte) error {
 }
 
 // receive forwards messages and the loss of the connection to c.texts, until the connection is lost or
-// ctx ends. After StopReading it only waits for the end of ctx.
+// ctx ends. After StopReading it reads at most one more message, and then waits for the end of ctx.
 func (c *control) receive(ctx context.Context, r *Robot) {
 	forward := func(a arrival) bool {
 		select {

@@ -30,7 +30,7 @@ type Conn struct {
 	greeted   chan struct{} // closed once Program.Greet has succeeded
 
 	// The current reply. Only the goroutine that receives messages may use these fields.
-	cancelReply context.CancelFunc // nil if no reply is in progress
+	cancelReply context.CancelFunc // nil before the first reply and after Interrupt
 	replyEnded  chan struct{}      // closed once the reply's goroutine has ended
 	replyDone   *atomic.Bool       // true once the reply is complete or interrupted
 }
@@ -61,7 +61,7 @@ func (c *Conn) serve(ctx context.Context) {
 		c.log.Info("disconnecting a program", "kind", c.server.o.Kind, "err", err)
 	}
 	if stop() {
-		c.socket.Drop() // aborts a blocked send
+		c.socket.Drop() // closes the connection, and aborts a blocked send
 	} else {
 		<-closed
 	}
@@ -71,7 +71,7 @@ func (c *Conn) serve(ctx context.Context) {
 }
 
 // read greets the program, and handles messages until the connection ends. It returns an error if
-// the server has to end the connection, and nil if the connection has ended otherwise.
+// greeting the program or handling a message fails, and nil if nothing more can be received.
 func (c *Conn) read(ctx context.Context) error {
 	if err := c.program.Greet(ctx); err != nil {
 		return fmt.Errorf("greet the program: %w", err)
@@ -169,7 +169,7 @@ func (c *Conn) StartReply(ctx context.Context, reply func(ctx context.Context) (
 	go func() {
 		defer close(ended)
 		if last := reply(replyCtx); done.CompareAndSwap(false, true) && last != nil {
-			_ = c.Send(ctx, last) // fails only if the program has disconnected
+			_ = c.Send(ctx, last) // fails only if the connection is ending
 		}
 	}()
 }

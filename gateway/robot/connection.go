@@ -44,7 +44,7 @@ type connection struct {
 // mqttSession is one session on a robot's MQTT connection.
 type mqttSession struct {
 	*transport.MQTT
-	sendRPC atomic.Pointer[func(xiaozhi.Request) error] // sends to the robot's MCP server (its tools); nil until the session has begun
+	sendRPC atomic.Pointer[func(xiaozhi.Request) error] // sends to the robot's MCP server (its tools); nil until newSession has made the session
 }
 
 // newConnection returns the connection of a robot that has logged in.
@@ -107,7 +107,7 @@ func (c *connection) callTool(ctx context.Context, tool string, arguments map[st
 }
 
 // canSpeak reports whether the robot can speak while it is idle: it is adopted, its firmware supports
-// notify messages according to its version and the latest attempt, and the URL under which the robot
+// notify messages by its version, it has not failed to fetch the latest announcement (see mute), and the URL under which the robot
 // reaches the appliance is known.
 func (c *connection) canSpeak() bool {
 	major, minor, ok := playback.ParseVersion(c.robot.Firmware)
@@ -134,8 +134,8 @@ func newAlert(a notice.Announcement) xiaozhi.Alert {
 // that session, and reports whether the message must be dropped. Without the goodbye, a robot that has
 // lost its connection during a session would stay in it.
 //
-// Idle robots send MCP responses and sensor events too. Such messages are not dropped, and cause only one
-// goodbye per session, because a goodbye cuts off the notification that an idle robot may be playing. The
+// Idle robots send MCP responses and sensor events too. Such messages are not dropped. They cause no
+// goodbye for the session that has ended last, and one goodbye for any other session, because a goodbye cuts off the notification that an idle robot may be playing. The
 // appliance never answers a goodbye, because firmware up to 2.2.4 answers each goodbye with another.
 func (c *connection) dismiss(m xiaozhi.FromRobot, session string, open *mqttSession) (drop bool) {
 	maybeIdle := false

@@ -66,7 +66,7 @@ func (d Directory) removeOutdated() error {
 
 // readStaged returns the manifest of the staged backup, and whether the backup is ready to be swapped
 // in. It checks the hash of every file again, because SD cards lose data. It skips this check if an
-// interrupted swap has to be finished.
+// interrupted swap has moved the staged database into place.
 func readStaged(data string) (m Manifest, ready bool, err error) {
 	dir := filepath.Join(data, stageName)
 	text, err := os.ReadFile(filepath.Join(dir, markerName))
@@ -165,7 +165,7 @@ func replaceLink(path, newName string) error {
 }
 
 // Restore restores a backup into a data directory that no appliance uses. previous is the path of
-// the previous database, or empty if there was none.
+// the database that this or an earlier restore has replaced, or empty if there is none.
 func (d Directory) Restore(ctx context.Context, r io.Reader) (m Manifest, previous string, err error) {
 	if err := os.MkdirAll(d.Path, 0o750); err != nil {
 		return m, "", fmt.Errorf("create the data directory: %w; choose another one with --data", err)

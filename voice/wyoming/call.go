@@ -85,7 +85,7 @@ func (c *call) setListenerSlow(slow bool, writeDeadline time.Time) {
 	_ = c.conn.SetWriteDeadline(writeDeadline) // if this fails, the next read fails, too
 }
 
-// startTimeout sets the read deadline. It is called when all input was sent.
+// startTimeout sets the read deadline. Recognition calls it when all sound was sent, and describe at once.
 func (c *call) startTimeout() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -34,8 +34,8 @@ type Account struct {
 // serviceUser is the user that Perch runs as under the systemd unit of the Debian package.
 const serviceUser = "perch"
 
-// ServiceAccount returns the user of Perch's service on this machine, or nil if no service is
-// installed or this process runs as that user.
+// ServiceAccount returns the user perch if a unit of Perch's service is installed. It returns nil
+// if no unit or no such user exists, or if this process runs as that user.
 func ServiceAccount() *Account {
 	exists := func(path string) bool { _, err := os.Lstat(filepath.Join("/", path)); return err == nil }
 	if !exists(OwnUnit) && !exists("usr/"+PackageUnit) && !exists(PackageUnit) {

@@ -33,6 +33,7 @@ var (
 )
 
 // These patterns recognize secrets by the name of a key or flag, or by the form of an address.
+// yamlComment finds the comments in which commentedSecret is looked for.
 var (
 	secretKey = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)(^|[_-])(key|apikey|token|password|passwd|secret|authorization)$`)
@@ -66,8 +67,8 @@ func isSecretFlag(argument string) bool {
 	return secretFlag().MatchString(argument) && !strings.Contains(argument, "=")
 }
 
-// isSecretAddress reports whether value, the value of the key at path, is an address with a password or a
-// query, which may be secret.
+// isSecretAddress reports whether value, the value of the key at path, is an address with a user, a
+// password or a query, which may be secret.
 func isSecretAddress(path []string, value string) bool {
 	if userInfo().MatchString(value) {
 		return true
@@ -173,8 +174,9 @@ func textsOf(value string) []string {
 	return texts
 }
 
-// secretsOf returns the secrets of the files' texts, and of the configuration c that was read from them
-// and from the environment.
+// secretsOf returns the secrets that must be masked wherever they appear, of the files' texts and of the
+// configuration c that was read from them and from the environment. Values of env, which may be common words,
+// are among them only if an alias repeats them.
 func secretsOf(c *Config, texts ...[]byte) secretTexts {
 	var secrets []string
 	for _, text := range texts {
@@ -216,7 +218,7 @@ func eachText(path []string, v reflect.Value, do func(path []string, value strin
 }
 
 // secretNodes returns the secret values of a document. texts holds the values that must also be masked
-// elsewhere: the values of secret keys, and values that an alias repeats at another key.
+// elsewhere: all of them and the passwords in them, except values of env that no alias repeats.
 func secretNodes(root *yaml.Node) (nodes []*yaml.Node, texts []string) {
 	seen, aliased := map[*yaml.Node]bool{}, map[*yaml.Node]bool{}
 	eachNode(root, func(n *yaml.Node) {
@@ -263,9 +265,9 @@ func eachScalar(n *yaml.Node, visited map[*yaml.Node]bool, do func(*yaml.Node)) 
 	}
 }
 
-// eachSecret calls do for every secret value in n, the node at path. If secret is true, all values in n are
-// secret: because of the name of a key or flag if byName is true, and otherwise because n is the environment
-// of a program.
+// eachSecret calls do for every secret value in n, the node at path. secret says that all values in n are
+// secret, and byName that the name of a key or flag is the reason, not only that n is the environment of a
+// program. The argument byName of do is also true for a secret address.
 func eachSecret(path []string, n *yaml.Node, secret, byName bool, do func(n *yaml.Node, byName bool)) {
 	below := func(key string) []string { return append(slices.Clone(path), key) }
 	switch n.Kind {
@@ -300,7 +302,7 @@ func maskSecrets(text string, secrets secretTexts) (string, error) {
 		return "", errNoYAML
 	}
 	nodes, _ := secretNodes(root)
-	mustMask := len(nodes) // nodes that follow are copies of secrets, which secrets.hide masks if span cannot find them
+	mustMask := len(nodes) // span must find these; the copies added below are masked by secrets.hide if span does not find them
 	eachNode(root, func(n *yaml.Node) {
 		if n.Kind == yaml.ScalarNode && secrets.isIn(n.Value) {
 			nodes = append(nodes, n)

@@ -16,7 +16,7 @@ type Warning struct {
 	What string `json:"what"`
 }
 
-// Warnings returns warnings about languages that no engine supports, about the certificate's expiry, and
+// Warnings returns warnings about what is missing for the spoken languages, about the certificate's dates, and
 // about secrets and a data directory that other users of this machine can open. file and data are the
 // paths of the configuration file and the data directory; either may be "".
 func (c *Config) Warnings(file, data string, now time.Time) (warnings []Warning) {
@@ -89,7 +89,8 @@ type namedFile struct {
 }
 
 // findSecrets returns the files that a configuration names, and whether the configuration itself contains
-// secrets. The name of a key decides whether its value is secret, so keys that are added later are covered.
+// secrets. A value is secret because of the name of its key, so that keys which are added later are covered, or because
+// it is an address with a password or query, or below env.
 func (c *Config) findSecrets() (p secretPlaces) {
 	eachText(nil, reflect.ValueOf(c).Elem(), func(path []string, value string) {
 		key, name := strings.Join(path, "."), path[len(path)-1]

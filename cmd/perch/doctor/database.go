@@ -37,7 +37,7 @@ func (c *databaseCopy) damage(path string) error {
 		"%s is damaged (%s); the next start keeps the %d records that can be read, and puts the file aside; %s; or restore a backup with perch restore", path, s.Cause, s.Records, s.Losses())
 }
 
-// copyDatabase opens a copy of the database at path. Its errors name path, not the copy. If expectRecords is
+// copyDatabase opens a copy of the database at path. In errors of the store, path replaces the path of the copy. If expectRecords is
 // true, a database that was never used is an error.
 func copyDatabase(path string, expectRecords bool) (*databaseCopy, error) {
 	file, err := os.Open(path)
@@ -64,7 +64,7 @@ func copyDatabase(path string, expectRecords bool) (*databaseCopy, error) {
 		err = errors.Join(err, to.Close())
 	}
 	aside, _ := filepath.Glob(path + ".damaged-*")
-	for _, name := range aside { // the store reports damaged files that were put aside, so the copy has empty files with these names
+	for _, name := range aside { // the store reports an earlier damage only while the file that was put aside is beside the database
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, filepath.Base(name)), nil, 0o600))
 	}
 	if err == nil {

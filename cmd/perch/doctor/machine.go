@@ -82,7 +82,7 @@ func (d *Examination) checkClock() {
 	}
 }
 
-// CheckDatabase checks whether an appliance could open the database. It does nothing if an appliance
+// CheckDatabase checks who can read the database, and whether a copy of it is damaged. It does nothing if an appliance
 // runs, because a running appliance reports the condition of its database.
 func (d *Examination) CheckDatabase() {
 	if d.status != nil || d.locked {

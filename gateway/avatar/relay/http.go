@@ -21,8 +21,8 @@ type httpLink struct {
 	warnings warnings
 }
 
-// newHTTPLink returns a link whose calls have a timeout. Warnings are passed to note, as in
-// program.open.
+// newHTTPLink returns a link whose calls have a timeout. note is the
+// function that program.open was given. It is called when the link's warnings change.
 func newHTTPLink(o remote.Options, timeout time.Duration, note func(error)) *httpLink {
 	o.First, o.Idle = timeout, timeout
 	l := &httpLink{client: remote.NewClient(o)}

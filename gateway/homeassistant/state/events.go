@@ -9,8 +9,8 @@ import (
 	"perch/plain"
 )
 
-// Conversation returns the MQTT event that reports an event of the bus as a part of a conversation. ok is false if
-// the event is not reported. Of the events of type event.ListeningStarted, only the first since the robot opened its
+// Conversation translates an event of the bus to the event on the robot's topic conversation. ok is false if the
+// event of the bus is not reported. Of the events of type event.ListeningStarted, only the first since the robot opened its
 // channel is reported. Texts are included only if share is true.
 func (r *Robot) Conversation(envelope event.Envelope, share bool) (c Event, ok bool) {
 	switch e := envelope.Event.(type) {

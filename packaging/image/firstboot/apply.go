@@ -98,7 +98,7 @@ func (m machine) ssh(p *preseed) error {
 	)
 }
 
-// wlan sets the country of the radio, and writes a connection to the Wi-Fi network.
+// wlan sets the country of the radio, and writes the file with which NetworkManager connects to the Wi-Fi.
 func (m machine) wlan(p *preseed) error {
 	var errs []error
 	if p.WLAN.Country != "" {
