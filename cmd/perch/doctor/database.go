@@ -29,7 +29,10 @@ type databaseCopy struct {
 // damage returns an error that describes the damage of the database at path, of which c is a copy.
 func (c *databaseCopy) damage(path string) error {
 	s := *c.Salvaged()
-	if aside := filepath.Join(filepath.Dir(path), filepath.Base(s.Kept)); s.Kept != "" && store.Exists(aside) {
+	if s.Kept == "" { // one of bolt's two first pages is damaged, which the next commit repairs
+		return fmt.Errorf("%s; the next change of a record repairs it", s)
+	}
+	if aside := filepath.Join(filepath.Dir(path), filepath.Base(s.Kept)); store.Exists(aside) {
 		s.Kept = aside
 		return errors.New(s.String())
 	}

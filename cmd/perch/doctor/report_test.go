@@ -110,6 +110,20 @@ func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
 	}
 }
 
+// TestADamagedFirstPageLosesNoRecords checks that, if one of the two first pages of the database is damaged, the doctor
+// does not say that the file is put aside.
+func TestADamagedFirstPageLosesNoRecords(t *testing.T) {
+	d := Examined(t)
+	must.Succeed(t, d.newDatabase(t).Close())
+	file := must.Value(os.OpenFile(archive.DatabasePath(d.Data), os.O_RDWR, 0))(t)
+	must.Value(file.WriteAt([]byte{0xff, 0xff, 0xff, 0xff}, int64(os.Getpagesize())+40))(t)
+	must.Succeed(t, file.Close())
+	d.CheckDatabase()
+	if f := d.Findings[0]; f.Ok || !strings.Contains(f.Note, "perhaps the last change") || strings.Contains(f.Note, "aside") {
+		t.Errorf("it says %+v", f)
+	}
+}
+
 // TestStateAndTrialOfAnEngineShareALine: if the appliance reports a fault of an engine and the trial of the
 // engine works, one line contains both.
 func TestStateAndTrialOfAnEngineShareALine(t *testing.T) {
