@@ -79,6 +79,27 @@ func TestBundleIsSmall(t *testing.T) {
 	}
 }
 
+// TestFirstViewIsPreloaded checks that the HTML of the dashboard names the scripts that the first view needs, and that
+// the bundle has them.
+func TestFirstViewIsPreloaded(t *testing.T) {
+	b := mustBundle()
+	if len(b.entries) == 0 {
+		t.Skip("the page is not bundled: make build bundles it")
+	}
+	d := &Server{bundle: sync.OnceValue(mustBundle)}
+	page := d.render(pageAt("/"), "/")
+	home := false
+	for _, name := range b.imports["app"] {
+		home = home || strings.HasPrefix(name, "home-")
+		if _, known := b.files[name]; !known || !strings.Contains(page, `<link rel="modulepreload" href="assets/`+name+`">`) {
+			t.Errorf("%s is not preloaded, or not in the bundle (%t)", name, known)
+		}
+	}
+	if !home || len(b.imports["app"]) > 12 {
+		t.Errorf("the first view needs %v", b.imports["app"])
+	}
+}
+
 // TestFilesAreSentWithoutCopy checks that a response with the largest file allocates less than half of the file's
 // size, because any number of slow clients may request the files.
 func TestFilesAreSentWithoutCopy(t *testing.T) {
