@@ -124,7 +124,7 @@ func (c *Conn) write(ctx context.Context) {
 // errLate is the error of sendFrames if too many frames were queued for the program.
 var errLate = errors.New("the program does not read fast enough")
 
-// sendFrames sends messages for all queued frames, except for those that Program.MessageFor skips. If
+// sendFrames sends messages for all queued frames, except for frames that Program.MessageFor skips. If
 // too many frames were queued, it closes the connection and returns errLate.
 func (c *Conn) sendFrames() error {
 	for {

@@ -67,7 +67,7 @@ func (c *commands) onMessage(ctx context.Context, name, thing string, m connecti
 	c.enqueue(ctx, v, &order{Waiting: w, command: parsed, message: m})
 }
 
-// askLane is the prefix of the lanes for questions. Each robot has such a lane of its own, because a question would delay
+// askLane is the prefix of the lanes for questions. Each robot has such a lane, because a question would delay
 // the other commands in the robot's lane.
 const askLane = "ask "
 

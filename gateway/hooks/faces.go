@@ -101,7 +101,7 @@ func affects(e event.Envelope) bool {
 	return false
 }
 
-// updateFaces shows the face of the coding sessions on the robots for which rests is true. It returns
+// updateFaces shows the face of the coding sessions on the robots that rests accepts. It returns
 // the earliest time at which rests may become true for another robot without a further event, or the
 // zero time.
 func (a *API) updateFaces(ctx context.Context, f *faces, now time.Time) (again time.Time) {

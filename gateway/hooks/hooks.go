@@ -1,5 +1,5 @@
 // Package hooks serves the lifecycle hooks of coding agents such as Claude Code and Codex, in the
-// format of Claude Code and in that of clawd-on-desk, a desktop figure that shows what such an agent
+// formats of Claude Code and of clawd-on-desk, a desktop figure that shows what such an agent
 // does. Robots without a conversation and all skins (programs that show an agent's state) show what a
 // coding session does, and a robot asks aloud for the permissions that the session requests.
 // docs/hooks.md lists the addresses, states and responses.

@@ -67,7 +67,7 @@ type verdict struct {
 // permit waits for the answer to a permission. The response is nil if the agent must ask in its
 // terminal: because there was no answer, because the request cannot be answered with yes or no (see
 // isYesOrNo), or because maxWaiting permissions wait already. It is also nil for an agent that does
-// not wait for the answer. The only error is that of httpserver.Decode. by is the name of the agent
+// not wait for the answer. It returns only errors of httpserver.Decode. by is the name of the agent
 // in the URL's query, or "".
 func (a *API) permit(ctx context.Context, by string, body []byte) (*permissionResponse, error) {
 	var w permissionRequest
@@ -118,8 +118,8 @@ func (w permissionRequest) by(given string) (by string, waits bool) {
 }
 
 // isYesOrNo reports whether the request can be answered with yes or no. It returns false for
-// choices, plans, other hook events and a request without a tool, and for a command of which
-// remote.Redact would hide more than keys (see remote.Conceals).
+// choices, plans, other hook events and a request without a tool, and for a command
+// if remote.Redact would hide more of it than keys (see remote.Conceals).
 func (w permissionRequest) isYesOrNo() bool {
 	if w.HookEvent != "" && w.HookEvent != "PermissionRequest" {
 		return false

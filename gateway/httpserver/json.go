@@ -14,7 +14,7 @@ func BadBody(why string) error {
 }
 
 // Body reads the body of a request. If the body is larger than the limit of Limit, the error wraps
-// *http.MaxBytesError. Any other error is that of BadBody.
+// *http.MaxBytesError. Any other error comes from BadBody.
 func Body(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(r.Body)
 	var tooLarge *http.MaxBytesError
@@ -25,7 +25,7 @@ func Body(r *http.Request) ([]byte, error) {
 }
 
 // Decode decodes a JSON body into the value that into points to. It ignores unknown keys, because clients send
-// keys that Perch does not need. An error is that of BadBody.
+// keys that Perch does not need. It returns the error of BadBody.
 func Decode(body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
 		return BadBody("the body is not the expected JSON object: " + WhyNotJSON(err))

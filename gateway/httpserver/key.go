@@ -120,7 +120,7 @@ func (k *Key) isSecret(token string) bool {
 }
 
 // CheckToken is like Check, but checks the given token instead of the token in the headers. If other is not nil,
-// CheckToken also accepts the tokens for which other returns true.
+// CheckToken also accepts a token if other returns true for it.
 func (k *Key) CheckToken(r *http.Request, token string, other func(token string) bool) error {
 	if k.secret.Load().text == "" {
 		return &Fault{Word: "no_key_set",

@@ -185,7 +185,7 @@ func (l *loop) finishUtterance() {
 	if l.turn != nil {
 		ended := time.Now()
 		if l.state.Mode() != xiaozhi.Manual {
-			ended = ended.Add(-l.mic.endPointer.Quiet()) // without the silence by which the end was detected
+			ended = ended.Add(-l.mic.endPointer.Quiet()) // without the silence that ended the speech
 		}
 		l.turn.clock.start(ended)
 		l.turn.clock.endStage(event.StageEndpoint)

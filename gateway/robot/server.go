@@ -16,8 +16,8 @@ import (
 )
 
 // Server holds the sessions of all robots, and carries out the commands that other parts of the
-// appliance have for robots. It has three layers, each of which embeds the next and uses only those
-// that follow it: links (MQTT connections), sessions (open channels) and shared (state of all sessions).
+// appliance have for robots. It has three layers; each embeds the next and uses only the layers
+// after it: links (MQTT connections), sessions (open channels) and shared (state of all sessions).
 type Server struct{ *links }
 
 // NewServer returns a server. Close stops it.

@@ -113,7 +113,7 @@ type service struct {
 // slots limits how many calls run at the same time. It holds a value for each running call.
 type slots chan struct{}
 
-// run waits for a slot, and then calls do with a time limit. It returns the error of do, or that of ctx.
+// run waits for a slot, and then calls do with a time limit. It returns the error of do or of ctx.
 func (s slots) run(ctx context.Context, timeout time.Duration, do func(context.Context) error) error {
 	select {
 	case s <- struct{}{}:

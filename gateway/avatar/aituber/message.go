@@ -44,7 +44,7 @@ type envelope struct {
 	Session   string `json:"sessionId"`
 	At        string `json:"timestamp"` // ISO 8601
 	Payload   any    `json:"payload"`
-	RequestID string `json:"requestId,omitempty"` // ID of the page's message to which this message replies
+	RequestID string `json:"requestId,omitempty"` // ID of the page's message that this message answers
 }
 
 // newEnvelope returns a message of type kind. request is the ID of the message to reply to, or "".

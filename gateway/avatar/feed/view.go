@@ -100,7 +100,7 @@ func (v *view) setTool(t event.ToolStatus, frame *Frame) {
 }
 
 // setFace sets the latest face. changed reports whether the name of the face or its intensity differs
-// from that of the previous face. renamed reports whether the word that the language model wrote for
+// from the previous face. renamed reports whether the word that the language model wrote for
 // the face differs.
 func (v *view) setFace(e event.Envelope, face event.Emotion) (changed, renamed bool) {
 	changed = v.face.Name != face.Name || v.face.Intensity != face.Intensity

@@ -72,7 +72,7 @@ type timings struct {
 }
 
 // defaultTimings returns the timings outside tests. They are the same as in OpenClaw's gateway, except
-// for those that the gateway does not have.
+// for timings that the gateway does not have.
 func defaultTimings() timings {
 	return timings{handshake: 15 * time.Second, tick: 15 * time.Second, send: 5 * time.Second, finalDelay: time.Second}
 }

@@ -142,7 +142,7 @@ func arrangeSilent(tags string) string {
 	return cmp.Or(first, "[pause:0]") + "\n" + animations
 }
 
-// withoutBrackets returns a text to speak, in which spaces replace the brackets that would make a tag.
+// withoutBrackets returns a text to speak, with spaces instead of the brackets that would make a tag.
 func withoutBrackets(text string) string {
 	return strings.TrimSpace(strings.NewReplacer("[", " ", "]", " ", "\n", " ").Replace(text))
 }

@@ -3,7 +3,7 @@
 // connect and reconnect, choose the session to show, and translate states, faces and gestures to the
 // program's words, which the owner can configure.
 //
-// A relay is the connection to one program. Package feed makes frames, each of which describes a change
+// A relay is the connection to one program. Package feed makes frames; each describes a change
 // of an agent, such as a new state, sentence or notification. A Scene is the appearance that results from
 // the frames of a session. A word is the program's name for a state, face, gesture or feeling.
 //

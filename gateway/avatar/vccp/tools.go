@@ -91,7 +91,7 @@ func (s *Server) updateTools() {
 }
 
 // replaceTools replaces the tools of a server with the tools in wanted. It updates offered, which holds the
-// present tools of the server. It does not add a tool for which describe returns nil.
+// present tools of the server. It does not add a tool if describe returns nil for it.
 func replaceTools[T any](server *mcp.Server, offered, wanted map[string]T, describe func(name string, t T) *mcp.Tool,
 	newHandler func(T) mcp.ToolHandler) {
 	var removed []string

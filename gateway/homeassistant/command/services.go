@@ -57,7 +57,7 @@ type registry interface {
 }
 
 // talk controls robots. For an offline robot, SpeakDurably and Alert store the sentence or the alert until the robot
-// connects, and queued is true. The other methods with an error then return one for which Offline is true.
+// connects, and queued is true. The other methods with an error then return an error that Offline recognizes.
 type talk interface {
 	// SpeakDurably makes a robot speak a sentence. It returns once the sentence is stored on disk, where the sentence
 	// stays until the robot has spoken it.

@@ -51,7 +51,7 @@ func (r *rivals) onInfo(payload []byte) bool {
 		r.other = a
 		return true
 	}
-	// After the claim, the message is the one that this appliance has just published, so the other appliance may still exist.
+	// After the claim, the message is what this appliance has just published, so the other appliance may still exist.
 	if !r.claimed {
 		r.other = appliance{}
 	}

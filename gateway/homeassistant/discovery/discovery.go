@@ -34,7 +34,7 @@ type payload struct {
 
 // Robot returns the announcement of a robot. The argument announced holds the IDs of all components that were
 // ever announced for the robot. The last payload omits the components that no longer exist. Before it, there are
-// payloads in which such a component consists only of its platform, which makes Home Assistant remove the entity. All
+// payloads that reduce such a component to its platform, which makes Home Assistant remove the entity. All
 // payloads are published every time, because Home Assistant or the broker may have been offline the last time.
 func Robot(n topic.Names, c Card, announced []string) Announcement {
 	components := robotComponents(n, c)

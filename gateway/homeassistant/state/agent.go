@@ -115,7 +115,7 @@ func (a *Agent) EndTurn(at time.Time) {
 func (a *Agent) ClearQuestions(at time.Time) { a.questions, a.since, a.Changed = nil, at, true }
 
 // FindQuestion returns the ID of the question that an answer is for. An answer without an ID is for the first question,
-// which is the one that is shown. FindQuestion returns agent.ErrNoQuestion if no such question waits or if the question is
+// which is shown. FindQuestion returns agent.ErrNoQuestion if no such question waits or if the question is
 // not answerable. It returns another error if an answer without an ID comes within minReadingTime, because that answer
 // was probably for the previous question.
 func (a *Agent) FindQuestion(id string, now time.Time) (string, error) {

@@ -95,7 +95,7 @@ func handleListenDetect(s *stepper, m xiaozhi.ListenDetect) {
 
 // handleTyped handles a text that somebody types instead of speaking. The text answers the question that
 // people can hear, if there is one; otherwise it interrupts the turn under way and begins another. A text
-// without words is ignored, and so is one that comes within minTypedGap after another.
+// without words is ignored, and so is a text within minTypedGap after another.
 func handleTyped(s *stepper, text string) {
 	text, err := Speakable(plain.Clip(text, limit.Text))
 	if err != nil || !hasPassed(s.now, s.mic.typedAt, minTypedGap) {

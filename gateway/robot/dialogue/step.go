@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Step applies an input to a state. It returns the next state, and the effects in the order in which they
-// must be carried out.
+// Step applies an input to a state. It returns the next state, and the effects in the order of
+// their execution.
 func Step(st State, now time.Time, in Input) (State, []Effect) {
 	if p, ok := in.(*Packet); ok {
 		st.mic.recordPacket(now, p.Duration, p.Muted)

@@ -25,7 +25,7 @@ type Player struct {
 }
 
 // New returns the player of a robot's session. The tap records what is sent. All sessions share the
-// scheduler and the loudness. The error is that of the Opus encoder.
+// scheduler and the loudness. It returns the error of the Opus encoder.
 func New(out transport.Transport, session string, r device.Robot, t tap, scheduler *Scheduler, loudness *voice.Loudness) (*Player, error) {
 	codec, err := voice.NewEncoder(voice.SpeakerRate)
 	if err != nil {
@@ -49,7 +49,7 @@ func (p *Player) StartSpeech() *Speech {
 // Clear removes speech that the robot has played to its end.
 func (p *Player) Clear() { p.setSpeech(nil) }
 
-// Cancel drops the speech. Run sends no further packet of this speech, except one that it may be sending
+// Cancel drops the speech. After the call, Run sends no packet of this speech; one packet may be sent
 // during the call. Cancel returns the state of the speech, or the zero Leftover if there was no speech.
 func (p *Player) Cancel(now time.Time) (left Leftover) {
 	if q := p.current.Load(); q != nil {

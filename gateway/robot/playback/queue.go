@@ -82,7 +82,7 @@ func notify(c chan<- struct{}) {
 }
 
 // awaitRoom waits while the queue is full. It returns how many packets are queued, and when the robot will
-// have played all of them. The error is context.Canceled if the queue was cancelled, or that of ctx.
+// have played all of them. It returns context.Canceled if the queue was cancelled, and the error of ctx if ctx has ended.
 func (q *queue) awaitRoom(ctx context.Context) (ahead int, dry time.Time, err error) {
 	for {
 		q.mu.Lock()

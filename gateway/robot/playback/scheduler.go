@@ -40,7 +40,7 @@ func newWaiter() *waiter { return &waiter{enter: make(chan struct{}, 1)} }
 
 // acquire waits until the session of p may encode a frame. ahead is how many packets are queued for its
 // robot, and dry is when the robot runs dry. If acquire returns nil, release must be called after the
-// encoding. Its only error is that of ctx.
+// encoding. It returns an error only if ctx has ended.
 func (s *Scheduler) acquire(ctx context.Context, p *waiter, ahead int, dry time.Time) error {
 	if ahead > paceAfter {
 		select {

@@ -28,7 +28,7 @@ type slot struct {
 }
 
 // Add adds a packet that has arrived at now. It copies the sound. It drops duplicates, packets that Next has
-// given up or passed, and packets for which there is no room.
+// given up or passed, and packets that do not fit.
 func (j *Jitter) Add(p xiaozhi.Datagram, now time.Time) {
 	if j.next == 0 {
 		j.next = p.Sequence
@@ -82,7 +82,7 @@ func (j *Jitter) Next(now time.Time) (audio xiaozhi.Audio, lost, ok bool) {
 	return xiaozhi.Audio{}, true, true
 }
 
-// Deadline returns when Next gives up the missing packet for which other packets wait: jitterWait after the
+// Deadline returns when Next gives up a missing packet while later packets wait: jitterWait after the
 // first of these has arrived. It returns the zero time if no packet waits. Deadline must be called after Next
 // has returned no packet.
 func (j *Jitter) Deadline() (due time.Time) {

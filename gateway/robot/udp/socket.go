@@ -24,7 +24,7 @@ const (
 )
 
 // Socket is the UDP socket for the sound of the robots' sessions, in both directions. It sends only to
-// addresses from which it has received a datagram of a stream.
+// addresses that have sent it a datagram of a stream.
 type Socket struct {
 	conn conn
 
@@ -171,8 +171,8 @@ func (t *Stream) Secret() xiaozhi.UDP { return t.secret }
 // Arrived returns a channel of the robot's datagrams, without duplicates, in the order of their arrival.
 func (t *Stream) Arrived() <-chan Arrived { return t.arrived }
 
-// Audible returns a channel that is closed when the first datagram of the robot is accepted. Until then, the
-// address to which Send must send sound is unknown.
+// Audible returns a channel that is closed when the first datagram of the robot is accepted. Until then, Send
+// does not know where to send sound.
 func (t *Stream) Audible() <-chan struct{} { return t.audible }
 
 // Close closes the stream. Datagrams that are received afterwards are dropped.

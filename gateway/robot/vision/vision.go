@@ -66,7 +66,7 @@ type Answer struct {
 
 // Receive receives an upload and answers its question. It checks the token and the limits of uploads before
 // it reads the body. id is the robot's ID; it may be empty, because the token identifies the robot. The error
-// is an *httpserver.Fault, an *http.MaxBytesError, or that of the request's context.
+// is an *httpserver.Fault, an *http.MaxBytesError, or the error of the request's context.
 func (s *Service) Receive(w http.ResponseWriter, r *http.Request, id, token string) (Answer, error) {
 	if r.ContentLength > MaxUpload {
 		httpserver.Unread(w)
