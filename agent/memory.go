@@ -334,7 +334,7 @@ const (
 
 // Of returns the memory for a turn. A stranger's turns have a separate memory, which is
 // never stored on disk, and no access to the owner's memory. If there are maxStrangers such
-// memories, a new one replaces the one that has been unused for longest.
+// memories, a new one replaces the memory unused for the longest time.
 func (m *Memory) Of(t Turn) *Memory {
 	if !t.Stranger() {
 		return m

@@ -15,7 +15,7 @@ const (
 )
 
 // ParseNote parses the content of a marker, without its brackets. ok is false if content is
-// not that of a marker. Tags after the first maxTags are dropped.
+// not the content of a marker. Tags after the first maxTags are dropped.
 func ParseNote(content string) (n Note, ok bool) {
 	head, fact, hasColon := strings.Cut(content, ":")
 	words, ok := parseHead(head)

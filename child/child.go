@@ -5,8 +5,8 @@ package child
 import "strings"
 
 // Environ returns an environment without the variables that only Perch may read: Perch's own
-// (PERCH_*), which include its keys, those that systemd sets for a service, and those of Home Assistant's
-// Supervisor, which include a token.
+// (PERCH_*), which include its keys, the variables that systemd sets for a service, and the variables of Home
+// Assistant's Supervisor, which include a token.
 func Environ(environ []string) []string {
 	filtered := []string{} // not nil: os/exec would use the environment of this process
 	for _, entry := range environ {
@@ -27,7 +27,7 @@ func isPrivate(name string) bool {
 	switch name {
 	case "NOTIFY_SOCKET", "CREDENTIALS_DIRECTORY", "INVOCATION_ID", "JOURNAL_STREAM":
 		return true
-	case "VTUBER_AUTH_KEY": // the variable in which skins expect Perch's key
+	case "VTUBER_AUTH_KEY": // skins expect Perch's key in this variable
 		return true
 	}
 	return false

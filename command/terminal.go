@@ -18,7 +18,7 @@ type Screen struct {
 	Colour   bool // whether the output may contain colour codes
 }
 
-// ScreenOf returns the properties of an output. The width is that of the terminal, or the environment
+// ScreenOf returns the properties of an output. The width is the width of the terminal, or the environment
 // variable COLUMNS if the output is not a terminal. Only terminals have colour, and the environment
 // may disable it (https://no-color.org).
 func ScreenOf(w io.Writer, getenv func(string) string) Screen {

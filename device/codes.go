@@ -37,8 +37,8 @@ type Codes struct {
 	tries  []time.Time          // times of wrong codes within tryPeriod, oldest first
 }
 
-// recipient identifies the robot that shows a code, and the host (see origin) from which the robot checks
-// in. Clients that check in with the robot's MAC address from other hosts get their own codes, so these
+// recipient identifies the robot that shows a code, and the host (see origin) of the robot's
+// check-in. Clients that check in with the robot's MAC address from other hosts get their own codes, so these
 // clients do not replace the code on the robot's screen.
 type recipient struct {
 	robot ID

@@ -79,7 +79,7 @@ func (o object) index(name string) int {
 	return slices.IndexFunc(o, func(m member) bool { return m.name == name })
 }
 
-// withMember returns a copy of the object in which the member with the given name has the given value.
+// withMember returns a copy of the object whose member with the given name has the given value.
 func (o object) withMember(name string, value json.RawMessage) object {
 	if i := o.index(name); i >= 0 {
 		o = slices.Clone(o)

@@ -96,7 +96,7 @@ func advise(advice uintptr, log *slog.Logger) {
 type pages struct{ from, to uintptr }
 
 // unwritten returns the private read-only mappings of the program's file that have no written page
-// (Anonymous: 0 kB). Unmapping a written page, for example one that the loader has written, would lose its
+// (Anonymous: 0 kB). Unmapping a written page, for example a page written by the loader, would lose its
 // content. smaps has the format of /proc/PID/smaps.
 func unwritten(smaps []byte, program string) (mappings []pages) {
 	var p pages

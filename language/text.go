@@ -65,7 +65,7 @@ func (c *splitter) extendWord(digits bool, r rune) {
 }
 
 // addMark adds a combining mark to the current word, or to the previous letter of a script such as
-// Thai, in which each letter is a word. It ignores other marks.
+// Thai, where each letter is a word. It ignores other marks.
 func (c *splitter) addMark(r rune) {
 	switch last := len(c.words) - 1; {
 	case len(c.word) > 0 && !c.digits:

@@ -122,7 +122,7 @@ func (f *Firmware) decide(s sighting) (unit Unit, v verdict, ok bool) {
 	}
 }
 
-// errUnread is used as the damage of all undamaged images during a check-in in which the check of a
+// errUnread is used as the damage of all undamaged images during a check-in if the check of a
 // file has not ended in time, so that no image is offered.
 var errUnread = errors.New("its file could not be read yet")
 

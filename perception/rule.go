@@ -25,7 +25,7 @@ type Rule struct {
 	When  When
 	Every time.Duration // shortest interval between two executions
 	Hours Hours         // when the rule applies; zero means all day
-	// InTalk is whether the rule is also executed during a turn in which a person takes part.
+	// InTalk is whether the rule is also executed during a person's turn.
 	InTalk bool
 	Do     []Act // executed in order
 }

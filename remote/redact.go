@@ -18,8 +18,8 @@ type shape struct {
 // blank is what shape.replacement has in place of the key.
 const blank = "***"
 
-// shapes returns the kinds of keys in commands and sentences, in the order in which they are
-// replaced. Keys after a word such as "bearer" or "token" come first, because the word shows where the
+// shapes returns the kinds of keys in commands and sentences, in the order of
+// replacement. Keys after a word such as "bearer" or "token" come first, because the word shows where the
 // key begins.
 var shapes = sync.OnceValue(func() []shape {
 	return []shape{

@@ -33,7 +33,7 @@ func Read(key, value, file string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// Path returns the path from which this process can read a secret's file. For a file in Directory it
+// Path returns the path where this process can read a secret's file. For a file in Directory it
 // returns the path of the systemd credential, if systemd has passed credentials, and otherwise file.
 func Path(file string) string { return credential(file, os.Getenv("CREDENTIALS_DIRECTORY")) }
 

@@ -127,7 +127,7 @@ func userName() string {
 	return fmt.Sprint(os.Getuid())
 }
 
-// openError converts an error of bolt's Open to one that wraps ErrLocked, ErrUnusable or ErrDamaged.
+// openError converts an error of bolt's Open to an error that wraps ErrLocked, ErrUnusable or ErrDamaged.
 func openError(path string, err error) error {
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
@@ -139,7 +139,7 @@ func openError(path string, err error) error {
 	}
 }
 
-// useError converts an error of an open bolt file: to one that wraps ErrClosed if the file was closed, or ErrDamaged after
+// useError converts an error of an open bolt file: to an error that wraps ErrClosed if the file was closed, or ErrDamaged after
 // a panic. It returns other errors unchanged.
 func useError(path string, err error) error {
 	switch {

@@ -15,7 +15,7 @@ import (
 // Limits of the log.
 const (
 	maxActions    = 200 // actions of each character
-	maxCharacters = 64  // a further character replaces the one that has been inactive for the longest time
+	maxCharacters = 64  // a further character replaces the character inactive for the longest time
 )
 
 // Who returns the ID of the character that acts in a session. It must not block.

@@ -12,7 +12,7 @@ import (
 
 // The rate limits of the agent system.
 const (
-	minGestureInterval = 600 * time.Millisecond // time after an admitted gesture in which further gestures are dropped
+	minGestureInterval = 600 * time.Millisecond // time after an admitted gesture; further gestures are dropped during it
 	emoteDelay         = 150 * time.Millisecond // of the emotes with the same trigger within this time, the strongest is published
 	lookDelay          = 100 * time.Millisecond // a look is published unless another arrives within this time
 

@@ -120,7 +120,7 @@ func LoadEach(tags []string, own string) ([]*Book, error) {
 	return books, errors.Join(faults...)
 }
 
-// Share replaces the catalogue that LoadEach has created by one that other packages may use too.
+// Share replaces the catalogue that LoadEach has created by a catalogue that other packages may use too.
 func (b *Book) Share(catalogue *language.Catalogue) { b.catalogue = catalogue }
 
 // words returns the words of the book's language in the catalogue.

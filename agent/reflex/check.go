@@ -70,7 +70,7 @@ func (b *Book) checkAnswers() error {
 var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
 
 // checkSlots checks that each slot has a list. It also checks the placeholders of the
-// intent: each must be one that fill replaces without a slot, or the name of a slot that all
+// intent: each must be a placeholder that fill replaces without a slot, or the name of a slot that all
 // sentences of the intent have.
 func (b *Book) checkSlots(in intent, fault func(error)) {
 	count := map[string]int{} // sentences with the slot; key: name of the slot

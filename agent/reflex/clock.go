@@ -22,7 +22,7 @@ const (
 	minuteSlot  = "minute"  // minutes after the hour
 	beforeSlot  = "before"  // minutes before the hour
 	pastSlot    = "past"    // offset from the hour in minutes, such as -30 for "halb" in "halb vier"
-	dayPartSlot = "daytime" // part of the day, such as the evening; its value is the first of the 12 hours to which it limits the time: 16 means 16:00 to 3:59
+	dayPartSlot = "daytime" // part of the day, such as the evening; its value is the first of the 12 hours that the time may be in: 16 means 16:00 to 3:59
 	daySlot     = "day"     // 0 for today, 1 for tomorrow
 )
 

@@ -99,7 +99,7 @@ func (s sentence) rule(name string) Rule {
 
 // Answers returns the grammar of answers to a yes-or-no question, including answers that
 // mean neither yes nor no. It is empty if the book has no answers or is not English. It omits
-// answers with non-ASCII letters. The names of its rules differ from those that Rules returns.
+// answers with non-ASCII letters. Its rules have other names than the rules of Rules.
 func (b *Book) Answers() []Rule {
 	var rules []Rule
 	for i, a := range b.answers {

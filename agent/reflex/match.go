@@ -20,7 +20,7 @@ type matcher struct {
 	onPrefix   func()          // called when the words turn out to be only the beginning of a sentence; may be nil
 }
 
-// Limits of the work on one utterance, whatever sentences an owner writes.
+// Limits of the work on one utterance. They hold for any sentences that an owner writes.
 const (
 	maxSteps      = 10_000  // steps for one sentence
 	maxTotalSteps = 200_000 // steps for all sentences

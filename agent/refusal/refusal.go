@@ -16,7 +16,7 @@ type Meaning int
 
 // The meanings.
 const (
-	Unknown       Meaning = iota // another cause, or one that no change of the request removes
+	Unknown       Meaning = iota // another cause, or a cause that no change of the request removes
 	BadCall                      // the model wrote a call that its server could not parse; the same request may succeed
 	TooLong                      // the request has more tokens than the model's context
 	NoEffort                     // the model supports tools only with reasoning_effort none
@@ -24,7 +24,7 @@ const (
 	NewLimit                     // the server requires the name max_completion_tokens for max_tokens
 	NoTemperature                // the model does not support a temperature
 	NoThinking                   // the model does not support a reasoning effort
-	NoOpaque                     // the server does not accept the reasoning fields of its own earlier replies
+	NoOpaque                     // the server does not accept the reasoning fields of its earlier replies
 	NoTools                      // the model or its server does not support tools
 	LimitTooHigh                 // max_tokens is higher than the model's limit
 )

@@ -25,7 +25,7 @@ const enginesName = "engines"
 // Files that the engines inherit.
 const (
 	listenerFile = 3 + iota
-	loadingFile  // pipe to which the engines write the names of the models that they load; see loader
+	loadingFile  // pipe; the engines write the names of the models that they load; see loader
 )
 
 const (

@@ -67,7 +67,7 @@ type result struct {
 	worse    bool    // the figure is worse than the baseline by worseFactor or more
 }
 
-// worseFactor is the factor by which a figure must be worse than the baseline to count as an error.
+// worseFactor is how many times worse than the baseline a figure must be to count as an error.
 const worseFactor = 1.25
 
 // judge compares the median of a row with its goal and with the baseline. Times and rates are
@@ -91,7 +91,7 @@ func (f figures) judge(r row, base baseline, machine string) result {
 	return res
 }
 
-// isPortable reports whether the figure can be compared with that of another machine, unlike times
+// isPortable reports whether the figure can be compared with the figure of another machine, unlike times
 // and rates.
 func (r row) isPortable() bool { return !slices.Contains([]string{"ms", "µs", "ns", "/s"}, r.unit) }
 

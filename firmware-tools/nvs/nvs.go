@@ -1,7 +1,7 @@
 // Package nvs reads and writes the NVS partition (non-volatile storage), which contains the
 // settings of a robot with an Espressif chip. The format is version 2 of ESP-IDF, without
 // encryption. The package writes the same bytes as Espressif's generator. It also reads partitions
-// in which a robot has erased and moved entries. The command perch-tools robot nvs uses the package.
+// after a robot has erased and moved entries. The command perch-tools robot nvs uses the package.
 //
 // A partition consists of pages of 4096 bytes. A page consists of a header of 32 bytes, a
 // bitmap that says which entries are written or erased, and 126 entries of 32 bytes. A number
@@ -50,7 +50,7 @@ type Item struct {
 	Value     Value
 }
 
-// Partition is the content of an NVS partition, in the order in which it was written. The zero
+// Partition is the content of an NVS partition, in the order of writing. The zero
 // value is an empty partition.
 type Partition struct {
 	records []record
@@ -69,7 +69,7 @@ type record struct {
 // namespaceTable is the number of the namespace whose records define the other namespaces.
 const namespaceTable = 0
 
-// Items returns all items in the order in which they were written.
+// Items returns all items in the order of writing.
 func (p *Partition) Items() []Item {
 	names := map[byte]string{}
 	for _, r := range p.records {

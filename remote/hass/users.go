@@ -20,7 +20,7 @@ func (u User) Administrator() bool {
 	return u.Active && (u.Owner || slices.Contains(u.Groups, "system-admin"))
 }
 
-// usersTimeout is the maximum time in which Home Assistant must list its users.
+// usersTimeout is the time limit for the list of users of Home Assistant.
 const usersTimeout = 5 * time.Second
 
 // Users returns the accounts of Home Assistant. The token must belong to an administrator, like

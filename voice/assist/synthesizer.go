@@ -33,7 +33,7 @@ type Synthesizer struct {
 	cachedPipeline remote.Cached[hass.Pipeline]
 }
 
-// pipelineExpiry is the time for which the settings of a pipeline are cached.
+// pipelineExpiry is how long the settings of a pipeline are cached.
 const pipelineExpiry = 5 * time.Minute
 
 // NewSynthesizer returns a synthesizer, or an error if the options are invalid. It opens no

@@ -81,7 +81,7 @@ type Engine struct {
 	firstStyle remote.Cached[string] // ID of the server's first style
 }
 
-// styleExpiry is the time for which the server's first style is cached.
+// styleExpiry is how long the server's first style is cached.
 const styleExpiry = 5 * time.Minute
 
 // New returns an engine, or an error if the options are invalid. It opens no connection.

@@ -11,7 +11,7 @@ import (
 	"perch/voice"
 )
 
-// infoExpiry is the time for which the info of a server is cached, unless a call fails.
+// infoExpiry is how long the info of a server is cached, unless a call fails.
 const infoExpiry = 5 * time.Minute
 
 // info returns the server's info, which may be cached. Concurrent calls share one request

@@ -22,7 +22,7 @@ type endpoint struct {
 	latest remote.Cached[string]
 }
 
-// addressExpiry is the time for which the address of the latest connection is used.
+// addressExpiry is how long the address of the latest connection is used.
 const addressExpiry = 5 * time.Minute
 
 // newEndpoint returns an endpoint that uses the system's resolver.

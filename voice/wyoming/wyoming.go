@@ -25,7 +25,7 @@ type Options struct {
 	Address string // tcp://host:port; "" means a server found on the network
 	Voice   string // name of a voice of the server; "" means any voice for the language of the call
 	Model   string // name of a model of the server for speech to text; "" means the server's default
-	// Language is a BCP 47 tag. Voice is used for this language, whatever the server lists, and for
+	// Language is a BCP 47 tag. Voice is used for this language, even if the server does not list it for Voice, and for
 	// another language only if the server lists that language for Voice. "" means that Voice is used
 	// for every language.
 	Language string

@@ -7,7 +7,7 @@ import (
 	"perch/remote/supervisor"
 )
 
-// Paths in the container in which Home Assistant runs Perch as an app (add-on).
+// Paths in the container when Home Assistant runs Perch as an app (add-on).
 const (
 	appData   = "/data"
 	appFolder = "/config" // the app's configuration folder, which the owner can edit

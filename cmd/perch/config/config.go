@@ -1,5 +1,5 @@
-// Package config reads, checks and changes the configuration of the appliance. It reads these sources, each
-// of which overrides the ones before: the defaults, the owner's file, the overlay (a file with the settings
+// Package config reads, checks and changes the configuration of the appliance. It reads these sources; each
+// overrides the sources before it: the defaults, the owner's file, the overlay (a file with the settings
 // that were changed on the page and by commands), the options of the Home Assistant app, and environment
 // variables. Command-line flags override all of them; the callers apply the flags. Errors name the file,
 // line and key.

@@ -36,7 +36,7 @@ func Words(data string) string { return filepath.Join(data, "words") }
 // Sounds returns the folder of the owner's sounds.
 func Sounds(data string) string { return filepath.Join(data, "sounds") }
 
-// Migrations returns all changes of the database's schema, oldest first; there are none yet. Migrations
+// Migrations returns all changes of the database's schema, oldest first; the list is still empty. Migrations
 // are only ever appended. A new one needs a fixture of its result: see TestEverySchemaIsRead.
 func Migrations() []store.Migration { return nil }
 

@@ -106,7 +106,7 @@ func Open(c *config.Config, data, id string, hosts func() []string, log *slog.Lo
 	return s, nil
 }
 
-// open opens the addresses of a configuration key. It joins the errors of those that fail.
+// open opens the addresses of a configuration key. It joins the errors of the addresses that fail.
 func (s *Set) open(key string, addresses []string) (failed error) {
 	for _, address := range addresses {
 		for i, resolved := range resolve(address) {

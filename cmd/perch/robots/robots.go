@@ -173,7 +173,7 @@ func (r OwnerRegistry) deleteData(id device.ID) error {
 	return r.o.Mind.Forget(string(id))
 }
 
-// Control gives other programs access to the server to which robots connect. After a program has moved a
+// Control gives other programs access to the server for robots. After a program has moved a
 // robot's head, behaviours do not move the head for a while.
 type Control struct {
 	*robot.Server
