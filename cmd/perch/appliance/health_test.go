@@ -6,12 +6,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"perch/cmd/perch/appliance"
 	"perch/cmd/perch/appliancetest"
 	"perch/event"
 	"perch/must"
+	"perch/waittest"
 )
 
 // manager replaces systemd's notification socket (see sd_notify(3)). next returns the next message to it.
@@ -56,19 +59,26 @@ func TestServiceManagerNotifications(t *testing.T) {
 
 // TestAListenerThatHangsIsNamed checks that the error of Alive names a listener that accepts no connections.
 func TestAListenerThatHangsIsNamed(t *testing.T) {
-	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
-	h.Eventually("it serves", func() bool { return strings.Contains(h.Logged.String(), "perch is ready") })
-	if err := h.Alive(t.Context()); err != nil {
-		t.Fatal("a healthy one: ", err)
-	}
-	l := h.Listeners.Servers[0].Listener
-	h.Listeners.Servers[0].Listener = deaf{l}
-	if err := h.Alive(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "listener 127.0.0.1:1: ") {
+	c := appliancetest.Config()
+	a := must.Value(appliance.New(&c, appliancetest.Options(t.TempDir())))(t)
+	defer a.Close()
+	l := &movable{Listener: a.Listeners.Servers[0].Listener}
+	a.Listeners.Servers[0].Listener = l // before Run, whose parts read it
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	defer func() {
+		cancel()
+		must.Succeed(t, <-ended)
+	}()
+	waittest.For(t, "it is alive", func() bool { return a.Alive(ctx) == nil })
+	l.moved.Store(true)
+	if err := a.Alive(ctx); err == nil || !strings.HasPrefix(err.Error(), "listener 127.0.0.1:1: ") {
 		t.Errorf("got %v", err)
 	}
-	h.Listeners.Servers[0].Listener = l
-	h.Bus.Publish("", "", event.Fault{})
-	if err := h.Alive(t.Context()); err != nil {
+	l.moved.Store(false)
+	a.Bus.Publish("", "", event.Fault{})
+	if err := a.Alive(ctx); err != nil {
 		t.Error(err)
 	}
 }
@@ -85,10 +95,18 @@ func TestAppliancesThatEndAreAlive(t *testing.T) {
 	}
 }
 
-// deaf is a listener with an address at which nothing listens.
-type deaf struct{ net.Listener }
+// movable is a listener that, once moved, has an address at which nothing listens.
+type movable struct {
+	net.Listener
+	moved atomic.Bool
+}
 
-func (deaf) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+func (l *movable) Addr() net.Addr {
+	if l.moved.Load() {
+		return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
+	}
+	return l.Listener.Addr()
+}
 
 // TestHealthOfSocketDiskAndClock checks the conditions of the commands' socket, the disk and the clock in /ready. The
 // disk and the clock are not vital.
