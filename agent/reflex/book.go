@@ -41,6 +41,8 @@ type Book struct {
 	numbers   string            // name of the list of numbers
 	signs     map[string]string // key: sign, such as "%"; value: its spoken form
 	phrases   map[string]string // the owner's phrases; key: name of the phrase
+
+	unfinished [][]string // words that end no sentence; each entry is one word or several
 }
 
 // intent is a command that a person can give by one of several sentences.
@@ -203,8 +205,21 @@ func (b *Book) addFile(name string, f file) error {
 		b.addAnswers(name, "yes", f.Answers.Yes),
 		b.addAnswers(name, "no", f.Answers.No),
 		b.addAnswers(name, "neither", f.Answers.Neither),
+		b.addUnfinished(name, f.Unfinished),
 		b.addIntents(name, f.Intents),
 	)...)
+}
+
+// addUnfinished adds words that end no sentence.
+func (b *Book) addUnfinished(file string, entries []string) error {
+	for _, entry := range entries {
+		words := language.Split(entry)
+		if len(words) == 0 {
+			return fmt.Errorf("%s: unfinished: %.40q has no words", file, entry)
+		}
+		b.unfinished = append(b.unfinished, words)
+	}
+	return nil
 }
 
 // source returns a file name and line number as text.

@@ -37,6 +37,30 @@ func (b *Book) Complete(text string) bool {
 	return m.totalSteps <= maxTotalSteps // with more steps, some sentences were not tried
 }
 
+// Unfinished reports whether the person who has said a text is likely to say more: the text is no
+// sentence of the book, but the beginning of one, or it ends with words that end no sentence.
+func (b *Book) Unfinished(text string) bool {
+	m := b.newMatcher(text)
+	if _, ok := m.match(b.intents); ok || len(m.words) == 0 {
+		return false
+	}
+	if slices.ContainsFunc(b.unfinished, func(end []string) bool {
+		return len(m.words) > len(end) && slices.Equal(m.words[len(m.words)-len(end):], end)
+	}) {
+		return true
+	}
+	begins := false
+	m.onPrefix = func() { begins = true }
+	for _, in := range b.intents {
+		for _, s := range in.sentences {
+			if m.tryAll(s.tree); begins {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // CompleteAnswer reports whether a text is an answer to a yes-or-no question whose meaning no
 // further words can change.
 func (b *Book) CompleteAnswer(text string) bool {

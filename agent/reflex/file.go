@@ -14,7 +14,9 @@ type file struct {
 	Signs    map[string]string
 	Phrases  map[string]string
 	Answers  struct{ Yes, No, Neither []yaml.Node } // texts
-	Intents  fileIntents
+	// Unfinished lists words that end no sentence, such as "and".
+	Unfinished []string
+	Intents    fileIntents
 }
 
 // fileList is a list in a file. It is written as a sequence of entries, or as a map from
