@@ -41,15 +41,16 @@ const (
 // EndPointer finds where speech begins and ends in a stream of 16 kHz PCM. The WebRTC voice
 // detector finds the windows of 20 ms that sound like a voice. Windows that are not louder
 // than the room's noise are excluded. A voice's pitch distinguishes vowels from breath and
-// motors. Feed ends speech only after a longer silence than the pauses in a sentence; EndIfSettled may
-// end it earlier, after a complete sentence.
+// motors. How much silence ends the speech depends on what was said, if a recognizer tells that
+// while the person speaks; see Expect.
 //
 // An EndPointer measures time in samples: if the stream may stop, the caller needs a clock
 // to end the speech. It is not safe for concurrent use.
 type EndPointer struct {
 	vad            *webrtcvad.VAD
-	silenceWindows int     // windows of silence that end speech
-	partial        []int16 // sound of the next, still incomplete window
+	silence        time.Duration // silence that ends speech of which nothing else is known
+	silenceWindows int           // windows of silence that end the current speech
+	partial        []int16       // sound of the next, still incomplete window
 
 	recent       uint32           // one bit per window, the newest is the lowest: 1 if it sounds like a voice
 	pitched      uint32           // one bit per window like recent: 1 if it also has a voice's pitch
@@ -57,8 +58,7 @@ type EndPointer struct {
 	floor        float64          // RMS of the room's noise
 	speaking     bool
 	quietWindows int    // number of windows since a voice was last heard
-	settledText  string // the text of the current speech that EndIfSettled last passed to its argument settled; may be empty
-	settled      bool   // the result of that call
+	judgedText   string // text of the current speech that Expect last passed to its argument judge; may be empty
 }
 
 // NewEndPointer returns an end-pointer that ends speech after the given silence
@@ -78,10 +78,9 @@ func NewEndPointer(silence time.Duration) (*EndPointer, error) {
 	return e, nil
 }
 
-// SetSilence changes the silence that ends an utterance (DefaultSilence if zero).
-func (e *EndPointer) SetSilence(silence time.Duration) {
-	e.silenceWindows = int(cmp.Or(silence, DefaultSilence) / (20 * time.Millisecond))
-}
+// SetSilence changes the silence that ends an utterance (DefaultSilence if zero), from the next
+// utterance on.
+func (e *EndPointer) SetSilence(silence time.Duration) { e.silence = cmp.Or(silence, DefaultSilence) }
 
 // Reset drops the current speech, but keeps the noise floor.
 func (e *EndPointer) Reset() {
@@ -97,36 +96,46 @@ func (e *EndPointer) Quiet() time.Duration {
 	return time.Duration(e.quietWindows) * 20 * time.Millisecond
 }
 
-// After a complete sentence, less silence ends the speech: settledSilence, provided that the
-// recognizer's text has not changed for settledFor of sound, and that the recognizer has
-// processed all sound but the latest maxSettledLag.
+// Ending tells from the text of an utterance whether the person is likely to say more.
+type Ending int
+
+// The endings, by the silence that they need.
 const (
-	settledSilence = 240 * time.Millisecond
-	settledFor     = 100 * time.Millisecond
-	maxSettledLag  = 2 * FrameDuration
+	UnknownEnding Ending = iota // nothing is known of the text: the silence of SetSilence
+	Answered                    // it answers a question that was asked: 40% of that silence
+	Whole                       // it is a sentence whose meaning no further words change: 85%
+	Unfinished                  // it is the beginning of a sentence, or its last word ends no sentence: 300%
 )
 
-// EndIfSettled ends the current speech before the usual silence if the recognizer's partial text
-// of u, the current utterance, is settled, and reports whether it has ended the speech. The
-// function settled reports whether the meaning of a text is final, even if the person says more;
-// EndIfSettled calls settled once for each new text.
-func (e *EndPointer) EndIfSettled(u *Utterance, settled func(text string) bool) bool {
-	if !e.speaking || e.Quiet() < settledSilence {
-		return false
+// percent returns the silence that the ending needs, in percent of the usual silence. With the
+// DefaultSilence, an answer waits for 240 ms, a whole sentence for 510 ms, which is longer than
+// people pause before "no, to the right", and an unfinished one for 1.8 s.
+func (e Ending) percent() time.Duration { return [...]time.Duration{100, 40, 85, 300}[e] }
+
+// Expect judges the recognizer's partial text of u, the current utterance, if the recognizer has
+// processed all sound but the latest maxBehind, and its text has not changed for unchangedFor of sound.
+// The silence that ends the current speech is that of the ending. Expect calls judge once for each
+// new text. It must be called before Feed.
+func (e *EndPointer) Expect(u *Utterance, judge func(text string) Ending) {
+	if !e.speaking || e.Quiet() < unchangedFor {
+		return
 	}
 	heard := u.Partial()
-	if heard.Text == "" || heard.Unchanged < settledFor || heard.Behind > maxSettledLag {
-		return false
+	if heard.Text == "" || heard.Text == e.judgedText || heard.Unchanged < unchangedFor || heard.Behind > maxBehind {
+		return
 	}
-	if heard.Text != e.settledText {
-		e.settledText, e.settled = heard.Text, settled(heard.Text)
-	}
-	if !e.settled {
-		return false
-	}
-	e.endSpeech()
-	return true
+	e.judgedText = heard.Text
+	e.silenceWindows = windowsIn(e.silence * judge(heard.Text).percent() / 100)
 }
+
+// Limits of Expect.
+const (
+	unchangedFor = 100 * time.Millisecond
+	maxBehind    = 2 * FrameDuration
+)
+
+// windowsIn returns the number of windows of a duration.
+func windowsIn(d time.Duration) int { return int(d / (20 * time.Millisecond)) }
 
 // endSpeech marks the current speech as ended.
 func (e *EndPointer) endSpeech() { e.speaking, e.recent, e.pitched = false, 0, 0 }
@@ -163,7 +172,7 @@ func (e *EndPointer) processWindow(pcm []int16) Edge {
 		if countOnes(e.recent, onsetWindows) < minOnsetVoiced || countOnes(e.pitched, onsetWindows) < minOnsetPitched {
 			return NoEdge
 		}
-		e.speaking, e.quietWindows, e.settledText = true, 0, ""
+		e.speaking, e.quietWindows, e.judgedText, e.silenceWindows = true, 0, "", windowsIn(e.silence)
 		return SpeechBegan
 	}
 	e.quietWindows++

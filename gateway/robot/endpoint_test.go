@@ -7,10 +7,11 @@ import (
 
 	"perch/device/xiaozhi"
 	"perch/event"
+	"perch/voice"
 )
 
-// TestCompleteSentenceEndsUtterance checks the length of the silence that ends an utterance.
-func TestCompleteSentenceEndsUtterance(t *testing.T) {
+// TestSilenceDependsOnTheSentence checks the length of the silence that ends an utterance.
+func TestSilenceDependsOnTheSentence(t *testing.T) {
 	always := func(text string) func(time.Duration) string { return func(time.Duration) string { return text } }
 	changing := func(heard time.Duration) string {
 		return []string{"what", "what time is it"}[heard/(120*time.Millisecond)%2]
@@ -22,9 +23,10 @@ func TestCompleteSentenceEndsUtterance(t *testing.T) {
 		want     int64 // milliseconds
 		change   func(*Options)
 	}{
-		"a whole sentence":            {xiaozhi.Auto, always("what time is it"), 240, ours},
-		"in realtime":                 {xiaozhi.Realtime, always("what time is it"), 240, ours},
+		"a whole sentence":            {xiaozhi.Auto, always("what time is it"), 500, ours},
+		"in realtime":                 {xiaozhi.Realtime, always("what time is it"), 500, ours},
 		"something may follow":        {xiaozhi.Auto, always("set the volume to twenty"), 600, ours},
+		"something must follow":       {xiaozhi.Auto, always("set the volume to"), 1800, ours},
 		"nothing is supposed":         {xiaozhi.Auto, nil, 600, ours},
 		"nothing yet":                 {xiaozhi.Auto, always(""), 600, ours},
 		"the recognizer is undecided": {xiaozhi.Auto, changing, 600, ours},
@@ -36,6 +38,7 @@ func TestCompleteSentenceEndsUtterance(t *testing.T) {
 			talking(t, answer("Late."), func(k *talk) {
 				k.recognizer.supposes = c.supposes
 				k.hears(c.mode, "what time is it")
+				k.quiet(time.Second)
 				k.pass(3 * time.Second)
 				for _, e := range k.envelopes() {
 					if ended, is := e.Event.(event.TurnEnded); is {
@@ -47,7 +50,9 @@ func TestCompleteSentenceEndsUtterance(t *testing.T) {
 				}
 				t.Error("no turn has ended")
 			}, c.change, func(o *Options) {
-				o.Settled = func(text string, answer bool) bool { return text == "what time is it" && !answer }
+				o.Ending = func(text, _ string, _ bool) voice.Ending {
+					return map[string]voice.Ending{"what time is it": voice.Whole, "set the volume to": voice.Unfinished}[text]
+				}
 			})
 		})
 	}
@@ -90,6 +95,6 @@ func TestCompleteSentenceEndsUtterance(t *testing.T) {
 			if len(k.recognizer.durations) != 1 {
 				t.Errorf("recognized %v", k.recognizer.durations)
 			}
-		}, func(o *Options) { o.Settled = func(string, bool) bool { return true } })
+		}, func(o *Options) { o.Ending = func(string, string, bool) voice.Ending { return voice.Answered } })
 	})
 }

@@ -424,7 +424,7 @@ func testOptions(r robots, bus *event.Bus, m mind) Options {
 		Phrases: func(_, _ string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),
 		Sounds: soundFiles{"purr": 1.5, "song": 20}, Loudness: &voice.Loudness{}, Hold: func() func() { return func() {} },
 		Character: func(device.ID) Character { return Character{} }, Quiet: func(time.Time) bool { return false },
-		Waits: func(string) bool { return true }, Patience: 3 * time.Minute, Settled: func(string, bool) bool { return false },
+		Waits: func(string) bool { return true }, Patience: 3 * time.Minute, Ending: func(string, string, bool) voice.Ending { return voice.UnknownEnding },
 	}
 }
 

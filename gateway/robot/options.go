@@ -102,10 +102,10 @@ type Options struct {
 	Zone      *time.Location
 	Idle      time.Duration // idle time after which a channel is closed; 0 means never
 	Silence   time.Duration // silence that ends an utterance
-	// Settled reports whether a text is complete: no continuation could change its meaning. If answer
-	// is true, the text answers a yes-or-no question. Settled does not block.
-	Settled func(text string, answer bool) bool
-	Greet   bool // whether a wake word is answered with a phrase
+	// Ending tells whether more words are likely to follow a text in a language. If answer is true, a
+	// yes-or-no question waits for the text. Ending does not block.
+	Ending func(text, language string, answer bool) voice.Ending
+	Greet  bool // whether a wake word is answered with a phrase
 	// Patience is how long an agent may send nothing, neither text nor a tool's status, before the
 	// turn fails. Without this limit, the robot's microphone would stay open while an agent hangs.
 	Patience time.Duration

@@ -187,10 +187,8 @@ func (l *loop) handleAudio(ctx context.Context, a xiaozhi.Audio) {
 	edge := voice.NoEdge
 	// The robot's own speech is not an utterance, and must not count as background noise either.
 	if l.state.FindsSpeech() && (!echoOnly || l.state.Hearing()) {
+		l.expectEnding()
 		edge = l.mic.endPointer.Feed(pcm)
-	}
-	if edge == voice.NoEdge && l.endIfSettled() {
-		edge = voice.SpeechEnded
 	}
 	l.tap.PacketFromRobot(l.mic.endPointer.Voiced() || l.state.Mode() == xiaozhi.Manual && l.state.Hearing())
 	switch edge {
@@ -201,16 +199,14 @@ func (l *loop) handleAudio(ctx context.Context, a xiaozhi.Audio) {
 	}
 }
 
-// endIfSettled ends the speech if the utterance is a whole sentence followed by a short silence, and reports
-// whether it did. In manual mode the button decides instead. A stranger's sentence always needs the full
-// silence, because Options.Settled looks a sentence up in private data of the appliance's owner.
-func (l *loop) endIfSettled() bool {
-	if !l.state.Hearing() || l.utterance == nil || l.state.Mode() == xiaozhi.Manual {
-		return false
+// expectEnding tells the end-pointer from the text so far how much silence the utterance needs. In manual mode the
+// button ends it instead. A stranger's sentence always needs the usual silence, because Options.Ending looks a
+// sentence up in private data of the appliance's owner.
+func (l *loop) expectEnding() {
+	if !l.state.Hearing() || l.utterance == nil || l.state.Mode() == xiaozhi.Manual || l.turn == nil || !l.turn.trusted.Load() {
+		return
 	}
-	if l.turn == nil || !l.turn.trusted.Load() {
-		return false
-	}
-	answer := l.state.Asking()
-	return l.mic.endPointer.EndIfSettled(l.utterance, func(text string) bool { return l.turn.options.Settled(text, answer) })
+	l.mic.endPointer.Expect(l.utterance, func(text string) voice.Ending {
+		return l.turn.options.Ending(text, l.turn.options.Character(l.robot.ID).Speech.Language, l.state.Asking())
+	})
 }

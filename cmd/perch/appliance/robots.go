@@ -75,7 +75,7 @@ func (a *Appliance) talkOptions(c *config.Config, e *engines.Set) robot.Options 
 		Recognizer: e.Recognizers, Synthesizer: e.Synthesizers, Hold: e.Acquire, Voice: e.Voice(),
 		Speech: a.Agents.Characters.Speech(), Character: a.Agents.Characters.Of,
 		Phrases: e.Phrase, Languages: c.Language.List(),
-		Settled:  e.CompleteSentence,
+		Ending:   e.Ending,
 		Loudness: &a.loudness,
 		Quiet:    a.isQuiet,
 		Waits:    a.Notices.Waits,

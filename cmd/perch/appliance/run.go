@@ -50,7 +50,7 @@ func (a *Appliance) list() []parts.Part {
 		})},
 		{Run: fromFirst(a.Agents.Diary.Run), Conditions: parts.SingleCondition(func() health.Part { return health.Of("diary", a.Agents.Diary.Err(), "") })},
 		{Run: fromFirst(robots.Naming{Robots: a.OwnerRobots, Server: a.Talk, Character: a.Agents.Characters.Of, Log: a.Log,
-			IsCommand: func(text string) bool { return a.Agents.Engines.Engines().CompleteSentence(text, false) }}.Run)},
+			IsCommand: func(text string) bool { return a.Agents.Engines.Engines().IsCommand(text) }}.Run)},
 		{Run: fromFirst(a.warmer.Run), End: a.Talk.Close},
 		{Run: func(context.Context) error { return a.Listeners.Serve() }, End: a.Listeners.Stop, Conditions: parts.SingleCondition(a.Listeners.Condition)},
 		{End: a.Talk.StopAccepting}, // ends before the listeners, which wait for downloads

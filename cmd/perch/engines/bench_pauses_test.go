@@ -14,17 +14,20 @@ import (
 	"perch/voice"
 )
 
-// BenchmarkPauses compares the rule that ends an utterance early after a complete sentence ("whole") with a
-// fixed silence ("600ms"). It measures the silence before an utterance ends, the utterances that are cut at a
-// pause between two words, and the utterances that are transcribed wrongly.
+// BenchmarkPauses compares the silence that depends on the recognized text ("sentences") with a fixed silence
+// ("600ms"). It measures the silence before an utterance ends, the utterances that are cut at a pause between two
+// words, and the utterances that are transcribed wrongly.
 func BenchmarkPauses(b *testing.B) {
 	c := config.Default()
 	e := must.Value(New(nil, &c, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler)))(b)
 	b.Cleanup(e.Close)
-	rules := map[string]func(string) bool{"600ms": func(string) bool { return false }, "whole": e.Book.Complete}
-	for _, pause := range []time.Duration{0, 200 * time.Millisecond, 300 * time.Millisecond, 400 * time.Millisecond} {
+	rules := map[string]func(string) voice.Ending{
+		"600ms":     func(string) voice.Ending { return voice.UnknownEnding },
+		"sentences": func(text string) voice.Ending { return e.Ending(text, "en", false) },
+	}
+	for _, pause := range []time.Duration{0, 200 * time.Millisecond, 350 * time.Millisecond, 500 * time.Millisecond} {
 		said := spokenWithPauses(b, pause)
-		for _, name := range []string{"600ms", "whole"} {
+		for _, name := range []string{"600ms", "sentences"} {
 			b.Run("pause="+pause.String()+"/rule="+name, func(b *testing.B) {
 				for b.Loop() {
 					var waits []time.Duration
@@ -107,7 +110,7 @@ type listened struct {
 
 // listenAsASession passes sound packet by packet to an end-pointer and the recognizer, as a robot's session
 // does. After each packet it waits until the recognizer has caught up.
-func listenAsASession(b *testing.B, recognizer voice.Recognizer, pcm []int16, settled func(string) bool) (got listened) {
+func listenAsASession(b *testing.B, recognizer voice.Recognizer, pcm []int16, ending func(string) voice.Ending) (got listened) {
 	pointer := must.Value(voice.NewEndPointer(0))(b)
 	pcm = append(slices.Clone(pcm), make([]int16, voice.MicRate)...)
 	var u *voice.Utterance
@@ -120,11 +123,10 @@ func listenAsASession(b *testing.B, recognizer voice.Recognizer, pcm []int16, se
 				keepUp(u)
 			}
 		}
-		edge := pointer.Feed(packet)
-		if u != nil && edge == voice.NoEdge && pointer.EndIfSettled(u, settled) {
-			edge = voice.SpeechEnded
+		if u != nil {
+			pointer.Expect(u, ending)
 		}
-		switch edge {
+		switch pointer.Feed(packet) {
 		case voice.SpeechBegan:
 			u = voice.NewUtterance()
 			u.Write(pcm[max(0, at+voice.MicFrame-voice.MicRate/2) : at+voice.MicFrame])

@@ -275,13 +275,28 @@ func (e *Set) ReplaceRecognizers(r voice.Recognizers) { e.Recognizers, e.loads =
 // the same sound.
 func (e *Set) Voice() any { return [...]*group{e.groups[sentencesGroup], e.groups[synthesizersGroup]} }
 
-// CompleteSentence reports whether a text is complete: no further words can turn the text into a different
-// sentence. answer is true if the text answers a yes-or-no question.
-func (e *Set) CompleteSentence(text string, answer bool) bool {
-	if answer {
-		return e.Book.CompleteAnswer(text)
+// IsCommand reports whether a text is a whole sentence of the reflex brain.
+func (e *Set) IsCommand(text string) bool { return e.Book.Complete(text) }
+
+// Ending tells from the reflex brain's sentences whether more words are likely to follow a text. The sentences
+// are those of the language, or else of the first configured one. If answer is true, a yes-or-no question
+// waits for the text.
+func (e *Set) Ending(text, tag string, answer bool) voice.Ending {
+	book := e.Book
+	if matched, ok := language.Match(tag); ok {
+		if i := slices.IndexFunc(e.books, func(b *reflex.Book) bool { return b.Language() == string(matched) }); i >= 0 {
+			book = e.books[i]
+		}
 	}
-	return e.Book.Complete(text)
+	switch {
+	case answer && book.CompleteAnswer(text):
+		return voice.Answered
+	case !answer && book.Complete(text):
+		return voice.Whole
+	case !answer && book.Unfinished(text):
+		return voice.Unfinished
+	}
+	return voice.UnknownEnding
 }
 
 // Words returns the appliance's texts in the first available of some languages.
