@@ -87,30 +87,33 @@ func asARobotSendsIt(t testing.TB, voiceName, text string) *voice.Utterance {
 		return u
 	}
 	const before, after = voice.MicRate / 2, voice.MicRate * 6 / 10
-	pcm := append(make([]int16, before, before+len(speech)+after), speech...)
-	pcm = append(pcm, make([]int16, after)...)
-	r := rand.New(rand.NewPCG(1, uint64(len(text))))
-	for i := range pcm {
-		pcm[i] += int16(r.NormFloat64() * 12)
-	}
-	u := voice.NewUtterance()
-	encoder, err := voice.NewMicEncoder()
-	decoder, err2 := voice.NewDecoder(voice.MicRate)
-	if err := errors.Join(err, err2); err != nil {
-		t.Error(err)
-		u.Finish()
-		return u
-	}
-	err = encoder.Encode(pcm, func(packet []byte) error {
-		heard, err := decoder.Decode(packet)
-		u.Write(heard)
-		return err
-	})
+	heard, err := throughOpus(slices.Concat(make([]int16, before), speech, make([]int16, after)))
 	if err != nil {
 		t.Error(err)
 	}
+	u := voice.NewUtterance()
+	u.Write(heard)
 	u.Finish()
 	return u
+}
+
+// throughOpus returns a sound with noise added, encoded with Opus and decoded.
+func throughOpus(pcm []int16) (heard []int16, err error) {
+	r := rand.New(rand.NewPCG(1, uint64(len(pcm))))
+	for i := range pcm {
+		pcm[i] += int16(r.NormFloat64() * 12)
+	}
+	encoder, err := voice.NewMicEncoder()
+	decoder, err2 := voice.NewDecoder(voice.MicRate)
+	if err := errors.Join(err, err2); err != nil {
+		return nil, err
+	}
+	err = encoder.Encode(pcm, func(packet []byte) error {
+		decoded, err := decoder.Decode(packet)
+		heard = append(heard, decoded...)
+		return err
+	})
+	return heard, err
 }
 
 // TestWhatIsUnderstood measures how well the embedded recognizer understands commandsSpoken and refuses
