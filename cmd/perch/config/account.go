@@ -186,14 +186,23 @@ func explainDenied(err error, user Account) error {
 	if !errors.Is(err, fs.ErrPermission) || !errors.As(err, &denied) {
 		return err
 	}
-	if strings.HasPrefix(denied.Path, filepath.Dir(systemConfig)+"/") && ServiceAccount() != nil {
-		return explainedError{fmt.Errorf(
-			"%s may not be read by this user; join the group perch (sudo adduser %s perch, then log in again), or use sudo", denied.Path, user.Name), err}
+	if service := ServiceAccount(); service != nil && strings.HasPrefix(denied.Path, filepath.Dir(systemConfig)+"/") {
+		return explainedError{user.deniedInstalled(denied.Path, *service), err}
 	}
 	if reason := user.checkReadable(denied.Path); reason != nil {
 		return explainedError{reason, err}
 	}
 	return err
+}
+
+// deniedInstalled returns the error for an installed file that the account may not read. It advises to join
+// the group of the service only if that group may read the file: only root may read /etc/perch/secrets.
+func (a Account) deniedInstalled(path string, service Account) error {
+	a.gids = slices.Concat(a.gids, service.gids)
+	if a.checkReadable(path) != nil {
+		return fmt.Errorf("%s may not be read by this user; use sudo", path)
+	}
+	return fmt.Errorf("%s may not be read by this user; join the group perch (sudo adduser %s perch, then log in again), or use sudo", path, a.Name)
 }
 
 // explainedError is an error whose text is the explanation of its cause.

@@ -134,3 +134,24 @@ func TestUnreadableFiles(t *testing.T) {
 		t.Errorf("for whom it is: %v", err)
 	}
 }
+
+// TestDeniedInstalledFile checks that the error for an installed file advises to join the service's group only
+// if the group may read the file.
+func TestDeniedInstalledFile(t *testing.T) {
+	service := stranger(uint32(os.Getegid()))
+	for name, c := range map[string]struct {
+		dir, file fs.FileMode
+		joins     bool
+	}{
+		"readable by the group":  {0o755, 0o640, true},
+		"readable by its owner":  {0o755, 0o600, false},
+		"in a folder of secrets": {0o700, 0o640, false},
+	} {
+		path := keptIn(t, c.dir, c.file)
+		err := stranger().deniedInstalled(path, service)
+		if joins := strings.Contains(err.Error(), "join the group perch (sudo adduser other perch"); joins != c.joins ||
+			!strings.Contains(err.Error(), "use sudo") || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
