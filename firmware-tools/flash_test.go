@@ -215,6 +215,27 @@ func TestFlashInterrupted(t *testing.T) {
 		call{[]string{file, "--dry-run"}, 0, "starts    ota_0: stack-chan 1.3.0"})
 }
 
+// TestFlashInterruptedBeforeWriting checks that a robot does not stay in its loader if the user stops the
+// command before anything is written.
+func TestFlashInterruptedBeforeWriting(t *testing.T) {
+	robot := stackChan(t)
+	detecting := filepath.Join(robot.dir, "detecting")
+	must.Succeed(t, syscall.Mkfifo(detecting, 0o600)) // testdata/esptool writes to this pipe while it identifies the robot, and then waits
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		_, _ = os.ReadFile(detecting)
+		cancel()
+	}()
+	file := writeFile(t, "app.bin", simrobot.Image("1.3.0", 0))
+	_, err := command.Execute(ctx, commands(), []string{"robot", "flash", file, "--port", fakePort}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "interrupted: /dev/null: you stopped it") {
+		t.Error(err)
+	}
+	if all := robot.commands(); len(all) != 2 || !strings.HasSuffix(all[1], "--after hard_reset --no-stub read_mac") {
+		t.Errorf("the robot stays in its loader: %q", all)
+	}
+}
+
 func TestFlashRefusesRobot(t *testing.T) {
 	file := writeFile(t, "app.bin", simrobot.Image("1.3.0", 0))
 	chip := func(name string) func(fakeRobot) { return func(r fakeRobot) { r.put("chip", []byte(name)) } }

@@ -26,11 +26,15 @@ type flasher struct {
 }
 
 // run writes or reads the flash, and then restarts the robot's firmware. It does not restart the
-// robot if esptool's first command or a write failed. file is not used with --save.
+// robot if a write failed, because the firmware may be incomplete, or if esptool's first command failed
+// for another reason than the end of ctx, because no robot is known at the port then. file is not used with --save.
 func (f *flasher) run(ctx context.Context, file flashFile) error {
 	f.out.step("robot", "the robot at %s is reset into its loader", f.tool.port)
 	output, err := f.tool.run(ctx, nil, "no_reset", "flash_id")
 	if err != nil && !strings.Contains(output, secureDownload) {
+		if ctx.Err() != nil {
+			f.restart(ctx)
+		}
 		return fmt.Errorf("%s: %w", f.tool.port, err)
 	}
 	robot, err := identify(output)
