@@ -177,7 +177,7 @@ func skillSignCommand() *cobra.Command {
 	f := &skillFlags{}
 	return f.register(&cobra.Command{
 		Use:     "sign DIR",
-		Short:   "Sign the folder of a skill as the owner of this appliance, which then trusts the skill",
+		Short:   "Sign the folder of a skill as the owner of this appliance, which then trusts it unless skills.trust is whitelist",
 		Example: "sudo -u perch perch skill sign /var/lib/perch/skills/tide",
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := skill.Read(args[0])
@@ -194,7 +194,7 @@ func skillSignCommand() *cobra.Command {
 			}
 			s.Signature = &signature
 			return f.print(c, newSkillLine(s, nil), func(out io.Writer) {
-				fmt.Fprintf(out, "%s is signed by %s; perch loads it when it starts again\n", s.Name, signature.Key)
+				fmt.Fprintf(out, "%s is signed by %s; unless skills.trust is whitelist, perch loads it when it starts again\n", s.Name, signature.Key)
 			})
 		},
 	})
