@@ -200,6 +200,15 @@ func TestWhatIsNotPublished(t *testing.T) {
 	}
 }
 
+// TestTooManyBoards checks that the error for an image with too many boards says how many are allowed.
+func TestTooManyBoards(t *testing.T) {
+	image := bytes.NewReader(simrobot.Image("1.3.0", 0))
+	_, err := newCatalogue(t).Add(t.Context(), image, ota.Upload{Boards: slices.Repeat([]string{board}, 33)}, time.Now())
+	if codeOf(err) != "bad_board" || !strings.Contains(err.Error(), "at most 32 boards, not for 33") {
+		t.Error(err)
+	}
+}
+
 func TestOneUploadAtATime(t *testing.T) {
 	s := newCatalogue(t)
 	begun, body := io.Pipe()

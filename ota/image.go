@@ -114,7 +114,10 @@ func newestFirst(a, b Record) int {
 // checkBoards returns a *httpserver.Fault if the boards that an owner has declared are not 1 to maxBoards
 // valid names.
 func checkBoards(boards []string) error {
-	if len(boards) == 0 || len(boards) > maxBoards || slices.ContainsFunc(boards, func(b string) bool { return b == "" || clip(b) != b }) {
+	if len(boards) > maxBoards {
+		return refuse("bad_board", http.StatusBadRequest, "an image is for at most %d boards, not for %d", maxBoards, len(boards))
+	}
+	if len(boards) == 0 || slices.ContainsFunc(boards, func(b string) bool { return b == "" || clip(b) != b }) {
 		return refuse("bad_board", http.StatusBadRequest,
 			"name the board that the image is for, as in perch robot list: the image itself does not name it, and does not run on other boards")
 	}
