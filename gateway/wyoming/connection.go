@@ -242,20 +242,20 @@ func tooLong() error {
 	return &failure{code: codeLength, text: fmt.Sprintf("The text has more than %d bytes.", limit.Said)}
 }
 
-// explain logs the error that ends the connection, unless the client has closed the connection. It sends a description
-// of the error if the client still reads.
+// explain sends the client a description of the error that ends the connection, and logs the error. It only logs an error
+// of writing, and ignores the error of reading from a client that has disconnected.
 func (c *connection) explain(err error) {
 	var f *failure
 	var lost writeError
 	switch {
 	case errors.As(err, &f):
 	case errors.As(err, &lost):
-		c.log.Debug("a Wyoming client no longer reads", "err", err)
+		c.log.Debug("cannot write to a Wyoming client", "err", err)
 		return
 	case errors.Is(err, wire.ErrFormat):
 		f = &failure{codeFormat, "The event is invalid or too large.", err}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		f = &failure{code: codeIdle, text: fmt.Sprintf("There was no event for %s.", idleTimeout)}
+		f = &failure{code: codeIdle, text: fmt.Sprintf("No complete event was received for %s.", idleTimeout)}
 	default:
 		return // the client has disconnected
 	}
