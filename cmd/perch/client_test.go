@@ -65,7 +65,7 @@ func TestStateOfTheServiceIsSaid(t *testing.T) {
 		"it crashes": {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=12\n", nil), []string{"ends again and again (12 times so far)",
 			"journalctl -u perch -n 50"}},
 		"its faults": {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=1\nExecMainStatus=2\n", nil),
-			[]string{"again and again", "sudo perch check-config"}},
+			[]string{"has ended, and is being restarted", "sudo perch check-config"}},
 		"it has failed":    {unit("ActiveState=failed\nResult=timeout\n", nil), []string{"has failed (timeout)", "journalctl -u perch"}},
 		"it is stopped":    {unit("ActiveState=inactive\nUnitFileState=enabled\n", nil), []string{"sudo systemctl start perch"}},
 		"it starts":        {unit("ActiveState=activating\nSubState=start\nNRestarts=0\n", nil), []string{"is starting", "in a moment"}},

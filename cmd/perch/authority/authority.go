@@ -33,6 +33,9 @@ const (
 	certificateFile = "https-certificate.pem"
 )
 
+// Files returns the names of the files with private keys in the data directory.
+func Files() []string { return []string{authorityFile, certificateFile} }
+
 const (
 	authorityLifetime = 10 * 365 * 24 * time.Hour
 	// certificateLifetime is the maximum that iPhones accept. A browser without the authority warns after each renewal.

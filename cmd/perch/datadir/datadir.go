@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"perch/cmd/perch/authority"
 	"perch/ota"
 	"perch/store"
 	"perch/store/archive"
@@ -26,6 +27,11 @@ const (
 	// a restore must not bring ended sessions back.
 	sessionsFile = "page-sessions"
 )
+
+// Secrets returns the names of all files that hold a secret.
+func Secrets() []string {
+	return append(authority.Files(), AdminTokenFile, MQTTPasswordFile, tokenKeyFile, diaryKeyFile, sessionsFile)
+}
 
 // Gestures returns the folder of the owner's gestures.
 func Gestures(data string) string { return filepath.Join(data, "gestures") }

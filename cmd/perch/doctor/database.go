@@ -49,11 +49,12 @@ func copyDatabase(path string, expectRecords bool) (*databaseCopy, error) {
 	}
 	defer file.Close()
 	// The lock fails if a running appliance has locked the file. Closing the file releases the lock.
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
-		return nil,
-			fmt.Errorf(
-				"%s is in use by a program that does not answer here; is another appliance running on it? (systemctl status perch, ps -C perch)",
-				path)
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, fmt.Errorf("%s is in use, but no appliance has a socket for it; does one still start or end, or does perch backup or perch restore run? (ps -C perch)", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	dir, err := os.MkdirTemp("", "perch-doctor-*")
 	if err != nil {

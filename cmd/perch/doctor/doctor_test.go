@@ -199,6 +199,12 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			[]string{"admin-token", "chmod 600"}},
 		"a password that everybody can read": {file("mqtt-password", "x", 0o604), func(_ *testing.T, d *Examination) { d.CheckSecrets() }, "secrets", true,
 			[]string{"mqtt-password", "chmod 600"}},
+		"the diary's key that everybody can read": {file("diary-key", "x", 0o604), func(_ *testing.T, d *Examination) { d.CheckSecrets() }, "secrets", true,
+			[]string{"diary-key", "chmod 600"}},
+		"the page's sessions that everybody can read": {file("page-sessions", "x", 0o604), func(_ *testing.T, d *Examination) { d.CheckSecrets() }, "secrets", true,
+			[]string{"page-sessions", "chmod 600"}},
+		"the authority's key that everybody can read": {file("https-authority.pem", "x", 0o604), func(_ *testing.T, d *Examination) { d.CheckSecrets() }, "secrets", true,
+			[]string{"https-authority.pem", "chmod 600"}},
 
 		"gestures, words, a character and a persona": {func(t *testing.T, d *Examination) {
 			d.write(t, d.Data+"/gestures/a.json", `{"gestures":[{"name":"twirl","duration_ms":900,"frames":[{"at_ms":0,"yaw":9}]}]}`, 0o600)
@@ -232,8 +238,8 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 				db := d.newDatabase(t)
 				t.Cleanup(func() { _ = db.Close() })
 			},
-			func(_ *testing.T, d *Examination) { d.CheckDatabase() }, "database", true, []string{"in use by a program that does not answer",
-				"systemctl status perch"}},
+			func(_ *testing.T, d *Examination) { d.CheckDatabase() }, "database", true, []string{"is in use, but no appliance has a socket for it",
+				"ps -C perch"}},
 
 		"a port that is free": {nil, func(_ *testing.T, d *Examination) { d.checkPorts() }, "port 127.0.0.1:0", false, []string{"free"}},
 		"a port in use": {
@@ -274,12 +280,12 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 		"one that ends again and again": {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=7\n"), system, "unit", true,
 			[]string{"again and again (7 times", "journalctl"}},
 		"one that has ended, and is not counted": {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=0\n"), system, "unit", true,
-			[]string{"ends again and again; sudo journalctl -u perch"}},
+			[]string{"has ended, and is being restarted; sudo journalctl -u perch"}},
 		"one that is just starting again": {unit("ActiveState=activating\nSubState=start\nNRestarts=3\n"), system, "unit", true,
 			[]string{"again and again (3 times", "journalctl"}},
 		"one whose configuration has faults": {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=1\nExecMainStatus=2\n"), system, "unit",
 			true,
-			[]string{"again and again (once", "configuration has faults", "sudo perch check-config"}},
+			[]string{"has ended, and is being restarted", "configuration has faults", "sudo perch check-config"}},
 		"one that is starting": {unit("ActiveState=activating\nSubState=start\nNRestarts=0\n"), system, "unit", false, []string{"is starting"}},
 		"one that systemd has not read anew": {unit("ActiveState=active\nNeedDaemonReload=yes\n"), system, "unit", true,
 			[]string{"systemctl daemon-reload"}},
@@ -291,7 +297,7 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			func(t *testing.T, d *Examination) {
 				d.packaged(t)
 				d.write(t, config.OwnUnit, "[Service]\n", 0o644)
-			}, system, "unit", true, []string{"takes the place of the package's", "systemctl daemon-reload", "systemctl edit"}},
+			}, system, "unit", true, []string{"replaces the package's unit", "systemctl daemon-reload", "systemctl edit"}},
 		"a masked one": {
 			func(t *testing.T, d *Examination) {
 				d.packaged(t)

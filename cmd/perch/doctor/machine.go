@@ -129,7 +129,7 @@ func (d *Examination) checkUnit(ctx context.Context) {
 	if own && packaged {
 		d.add("unit",
 			fmt.Errorf(
-				"/%s takes the place of the package's unit, which is newer after each update; move it away and run sudo systemctl daemon-reload, or keep only what differs with sudo systemctl edit perch", config.OwnUnit), "")
+				"/%s replaces the package's unit, so that updates of that unit have no effect; move it away and run sudo systemctl daemon-reload, and make your changes with sudo systemctl edit perch", config.OwnUnit), "")
 		return
 	}
 	text, err := d.services(ctx)
@@ -161,10 +161,8 @@ func UnitCondition(text string) (note string, err error) {
 	switch {
 	case properties["ActiveState"] == "failed":
 		return "", fmt.Errorf("perch.service has failed (%s); %w", properties["Result"], why)
-	case isRestarting && restarts == 0:
-		return "", fmt.Errorf("perch.service ends again and again; %w", why)
-	case isRestarting && restarts == 1:
-		return "", fmt.Errorf("perch.service ends again and again (once so far); %w", why)
+	case isRestarting && restarts <= 1:
+		return "", fmt.Errorf("perch.service has ended, and is being restarted; %w", why)
 	case isRestarting:
 		return "", fmt.Errorf("perch.service ends again and again (%d times so far); %w", restarts, why)
 	case properties["ActiveState"] == "activating":
@@ -212,7 +210,7 @@ func (d *Examination) CheckSecrets() {
 	}
 	allSecret := !slices.ContainsFunc(warnings, func(w config.Warning) bool { return w.Part != "language" })
 	checked := 0
-	for _, name := range []string{"admin-token", "token-key", datadir.MQTTPasswordFile, filepath.Base(archive.DatabasePath(d.Data))} {
+	for _, name := range append(datadir.Secrets(), filepath.Base(archive.DatabasePath(d.Data))) {
 		path := filepath.Join(d.Data, name)
 		f, err := os.Stat(path)
 		if err != nil {
