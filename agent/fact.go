@@ -28,7 +28,7 @@ type Fact struct {
 	Context     json.RawMessage `json:"context"` // see Entry.Context
 }
 
-// Entry returns the entry for the fact. An error wraps ErrEntry, or ErrTooMuch if the text is empty or too long.
+// Entry returns the entry for the fact. An error wraps ErrEntry, or ErrText if the text is empty or too long.
 func (f Fact) Entry() (Entry, error) {
 	body := Speakable(cmp.Or(f.Text, f.Fact, f.Content, f.Body))
 	context := bytes.TrimSpace(f.Context)
@@ -36,8 +36,10 @@ func (f Fact) Entry() (Entry, error) {
 		context = nil
 	}
 	switch {
-	case body == "" || len(body) > limit.Line:
-		return Entry{}, fmt.Errorf("%w: a fact needs a text, of at most %d bytes", ErrTooMuch, limit.Line)
+	case body == "":
+		return Entry{}, fmt.Errorf("%w: the text is empty", ErrText)
+	case len(body) > limit.Line:
+		return Entry{}, fmt.Errorf("%w: the text has %d bytes, and at most %d are allowed", ErrText, len(body), limit.Line)
 	case len(f.Key) > limit.Name || len(f.Name) > limit.Name || len(f.Description) > limit.Line:
 		return Entry{}, fmt.Errorf("%w: key and name have at most %d bytes, and description at most %d", ErrEntry, limit.Name, limit.Line)
 	case len(context) > limit.Line || len(context) > 0 && context[0] != '{':

@@ -26,13 +26,13 @@ func TestFacts(t *testing.T) {
 		}
 	}
 	for sentence, body := range map[string]string{
-		"needs a text": `{"text":" \n"}`, "at most 1000 bytes": `{"body":"` + strings.Repeat("x", 1001) + `"}`,
+		"the text is empty": `{"text":" \n"}`, "has 1001 bytes, and at most 1000": `{"body":"` + strings.Repeat("x", 1001) + `"}`,
 		"have at most 200 bytes": `{"text":"x","key":"` + strings.Repeat("k", 201) + `"}`, "type is one of": `{"text":"x","type":"gossip"}`,
 		"context is an object": `{"text":"x","context":[1]}`,
 	} {
 		var f agent.Fact
 		must.Succeed(t, json.Unmarshal([]byte(body), &f))
-		if _, err := f.Entry(); !errors.Is(err, agent.ErrEntry) && !errors.Is(err, agent.ErrTooMuch) || !strings.Contains(err.Error(), sentence) {
+		if _, err := f.Entry(); !errors.Is(err, agent.ErrEntry) && !errors.Is(err, agent.ErrText) || !strings.Contains(err.Error(), sentence) {
 			t.Errorf("%s: %v", body, err)
 		}
 	}

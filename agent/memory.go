@@ -66,9 +66,9 @@ const (
 var (
 	// ErrNoEntry is returned for an ID that is not in the memory.
 	ErrNoEntry = errors.New("nothing is remembered under that id")
-	// ErrTooMuch is wrapped by the errors of Remember, Edit and Fact.Entry for an entry that
-	// is too long or has no body.
-	ErrTooMuch = errors.New("too long to remember")
+	// ErrText is wrapped by the errors of Remember, Edit and Fact.Entry for an entry whose
+	// text is empty or too long.
+	ErrText = errors.New("this cannot be remembered")
 	// ErrFull is wrapped by the error of Remember for a viewer's entry while other entries
 	// fill the memory.
 	ErrFull = errors.New("the memory is full, and facts reported by a viewer do not replace others; forget something, or raise memory.most")
@@ -128,13 +128,13 @@ func (m *Memory) notifyChange(id string) {
 // Remember stores an entry durably and returns it with its ID. It replaces an entry with
 // the same key. If the memory is full, it evicts expired entries first, then viewers'
 // entries, then the entries with the lowest rank (see Entry.rank). For an invalid entry the
-// error wraps ErrTooMuch or ErrEntry, and for a viewer's entry that would evict an unexpired
+// error wraps ErrText or ErrEntry, and for a viewer's entry that would evict an unexpired
 // entry of another source, ErrFull. Otherwise it is the error of writing to the disk.
 // Calls that arrive during a write share the next write.
 func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	e.Body = strings.TrimSpace(e.Body)
-	if !e.hasValidSize() {
-		return Entry{}, fmt.Errorf("%w: %d bytes", ErrTooMuch, len(e.Body))
+	if err := e.checkText(); err != nil {
+		return Entry{}, err
 	}
 	if err := e.check(now); err != nil {
 		return Entry{}, err
@@ -233,7 +233,7 @@ func (m *Memory) assignID(e *Entry) (evicted []*indexed, err error) {
 
 // Edit replaces the body of an entry durably and returns the entry. A name that was equal
 // to the body is replaced as well. The error is ErrNoEntry if there is no such entry or
-// it has expired, and wraps ErrTooMuch if the text is empty or too long.
+// it has expired, and wraps ErrText if the text is empty or too long.
 func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -248,8 +248,9 @@ func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
 	if e.Name == e.Body {
 		e.Name = text
 	}
-	if e.Body = text; !e.hasValidSize() {
-		return Entry{}, fmt.Errorf("%w: %d bytes", ErrTooMuch, len(text))
+	e.Body = text
+	if err := e.checkText(); err != nil {
+		return Entry{}, err
 	}
 	c := m.newChange()
 	c.insert(e)
@@ -260,9 +261,15 @@ func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
 	return e, nil
 }
 
-// hasValidSize reports whether an entry has a body and is not too long.
-func (e Entry) hasValidSize() bool {
-	return e.Body != "" && len(e.Body)+len(e.Name)+len(e.Description) <= limit.Said
+// checkText returns an error that wraps ErrText if an entry has no body or is too long.
+func (e Entry) checkText() error {
+	switch size := len(e.Body) + len(e.Name) + len(e.Description); {
+	case e.Body == "":
+		return fmt.Errorf("%w: the text is empty", ErrText)
+	case size > limit.Said:
+		return fmt.Errorf("%w: the text, with its name and description, has %d bytes, and at most %d are allowed", ErrText, size, limit.Said)
+	}
+	return nil
 }
 
 // LastUsed returns when the entry was last recalled or, if it never was, created.

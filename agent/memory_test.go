@@ -36,7 +36,7 @@ func TestWatchReportsEachChangeOnce(t *testing.T) {
 	m.Search("keys", noon)
 	_, tooLong := m.Remember(agent.Entry{Body: strings.Repeat("x", 4001)}, noon)
 	_, unknown := m.Edit("nothing", "x", noon)
-	if !errors.Is(tooLong, agent.ErrTooMuch) || !errors.Is(unknown, agent.ErrNoEntry) || !errors.Is(m.Forget("nothing"), agent.ErrNoEntry) {
+	if !errors.Is(tooLong, agent.ErrText) || !errors.Is(unknown, agent.ErrNoEntry) || !errors.Is(m.Forget("nothing"), agent.ErrNoEntry) {
 		t.Errorf("%v, %v", tooLong, unknown)
 	}
 	stranger := m.Of(agent.Turn{Robot: "0200000000ff", Untrusted: true, Now: noon})
@@ -66,8 +66,8 @@ func TestAnEditChangesTheTextAlone(t *testing.T) {
 	if edited, err = m.Edit(named.ID, "Tea at five.", noon); err != nil || edited.Name != "tea time" || edited.Key != "tea" {
 		t.Errorf("%+v, %v", edited, err)
 	}
-	for _, text := range []string{"", " \t", strings.Repeat("x", 4000)} {
-		if _, err := m.Edit(named.ID, text, noon); !errors.Is(err, agent.ErrTooMuch) {
+	for text, sentence := range map[string]string{"": "the text is empty", " \t": "the text is empty", strings.Repeat("x", 4000): "has 4008 bytes"} {
+		if _, err := m.Edit(named.ID, text, noon); !errors.Is(err, agent.ErrText) || !strings.Contains(err.Error(), sentence) {
 			t.Errorf("a text of %d bytes: %v", len(text), err)
 		}
 	}

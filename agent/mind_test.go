@@ -195,8 +195,8 @@ func TestMemory(t *testing.T) {
 	if err := m.Forget(first.ID); !errors.Is(err, agent.ErrNoEntry) {
 		t.Errorf("forgotten twice: %v", err)
 	}
-	for _, body := range []string{"", "  ", strings.Repeat("x", 4001)} {
-		if _, err := m.Remember(agent.Entry{Body: body}, noon); !errors.Is(err, agent.ErrTooMuch) {
+	for body, sentence := range map[string]string{"": "the text is empty", "  ": "the text is empty", strings.Repeat("x", 4001): "has 4001 bytes"} {
+		if _, err := m.Remember(agent.Entry{Body: body}, noon); !errors.Is(err, agent.ErrText) || !strings.Contains(err.Error(), sentence) {
 			t.Errorf("a body of %d bytes: %v", len(body), err)
 		}
 	}

@@ -213,7 +213,7 @@ func fault(err error) error {
 	return httpserver.AsFault(err, []httpserver.Known{
 		{Err: device.ErrID, Word: "bad_robot_id", HTTP: http.StatusBadRequest},
 		{Err: device.ErrArguments, Word: "bad_arguments", HTTP: http.StatusBadRequest},
-		{Err: agent.ErrTooMuch, Word: "bad_body", HTTP: http.StatusBadRequest},
+		{Err: agent.ErrText, Word: "bad_body", HTTP: http.StatusBadRequest},
 		{Err: agent.ErrEntry, Word: "bad_body", HTTP: http.StatusBadRequest},
 	})
 }

@@ -80,7 +80,7 @@ func (a *API) serveReport(c *gin.Context) {
 			{Err: device.ErrID, Word: "bad_robot_id", HTTP: http.StatusBadRequest},
 			{Err: device.ErrUnknownRobot, Word: "unknown_robot", HTTP: http.StatusNotFound},
 			{Err: agent.ErrFull, Word: "memory_full", HTTP: http.StatusConflict},
-			{Err: agent.ErrTooMuch, Word: "bad_body", HTTP: http.StatusBadRequest},
+			{Err: agent.ErrText, Word: "bad_body", HTTP: http.StatusBadRequest},
 			{Err: agent.ErrEntry, Word: "bad_body", HTTP: http.StatusBadRequest},
 		}))
 	default:

@@ -169,7 +169,7 @@ func TestRoutes(t *testing.T) {
 		{"POST", "adopt", huge, 413, `"body_too_large"`, ""},
 		{"DELETE", "memory/nothing", ``, 404, `"unknown_memory"`, ""},
 		{"PUT", "memory/nothing", `{"text":"tea"}`, 404, `"unknown_memory"`, ""},
-		{"POST", "memory", `{"text":" \n\t "}`, 400, `at most 1000 bytes`, ""},
+		{"POST", "memory", `{"text":" \n\t "}`, 400, `the text is empty`, ""},
 		{"POST", "memory", `{"text":"` + long[:1001] + `"}`, 400, `"bad_body"`, ""},
 		{"POST", "memory", `{"text":7}`, 400, `"bad_body"`, ""},
 		{"POST", "memory", ``, 400, `"bad_body"`, ""},

@@ -492,7 +492,7 @@ func asFault(err error) error {
 		{Err: device.ErrAmbiguous, Word: "contested", HTTP: http.StatusConflict},
 		{Err: agent.ErrNoEntry, Word: "unknown_memory", HTTP: http.StatusNotFound},
 		{Err: ErrNoEngine, Word: "unknown_engine", HTTP: http.StatusNotFound},
-		{Err: agent.ErrTooMuch, Word: "bad_body", HTTP: http.StatusBadRequest},
+		{Err: agent.ErrText, Word: "bad_body", HTTP: http.StatusBadRequest},
 		{Err: agent.ErrEntry, Word: "bad_memory", HTTP: http.StatusBadRequest},
 		{Err: notice.ErrNotFound, Word: "unknown_notification", HTTP: http.StatusNotFound},
 		{Err: agent.ErrTimer, Word: "bad_timer", HTTP: http.StatusBadRequest},
