@@ -1,6 +1,7 @@
 package socket_test
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"testing"
@@ -19,8 +20,8 @@ func TestAQuietSideIsGone(t *testing.T) {
 		const quiet = 50 * time.Second
 		appliance, _, _ := piped(t, socket.Options{Quiet: quiet})
 		began := time.Now()
-		if _, _, err := appliance.Receive(); err != io.EOF || time.Since(began) != quiet {
-			t.Errorf("received with %v after %v, want io.EOF after %v", err, time.Since(began), quiet)
+		if _, _, err := appliance.Receive(); !errors.Is(err, socket.ErrQuiet) || !errors.Is(err, io.EOF) || time.Since(began) != quiet {
+			t.Errorf("received with %v after %v, want ErrQuiet after %v", err, time.Since(began), quiet)
 		}
 	})
 }

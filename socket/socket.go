@@ -47,7 +47,7 @@ type Options struct {
 	// larger.
 	Buffer int
 	// Quiet is the maximum time that Receive waits for a message, counted from the call or from the latest pong that
-	// arrived during the call. After this time Receive returns io.EOF. 0 is no limit.
+	// arrived during the call. After this time Receive returns ErrQuiet. 0 is no limit.
 	Quiet time.Duration
 	// PerSecond is the maximum rate of received messages. Excess messages stay in the TCP buffers, and so block the sender.
 	// After a second without messages, PerSecond messages can be received at once. 0 is no limit. Pings, pongs and
@@ -63,6 +63,9 @@ var errResponseTooLong = errors.New("the response to the upgrade request is too 
 
 // ErrTooBig is returned by Receive for a message that is larger than MaxMessage.
 var ErrTooBig = errors.New("message too big")
+
+// ErrQuiet is returned by Receive if Options.Quiet has passed. It wraps io.EOF.
+var ErrQuiet = fmt.Errorf("no message and no pong in time: %w", io.EOF)
 
 // Conn is a WebSocket connection. One goroutine may call Receive while another one sends. Ping, Close and Drop are safe
 // for concurrent use.
@@ -179,7 +182,7 @@ func (c *Conn) Ping() error {
 }
 
 // Receive waits for the next message and returns it. data is valid until the next call. After an error the connection
-// cannot be used any more. The error is io.EOF if the connection has ended, with or without a close frame, or if
+// cannot be used any more. The error is io.EOF if the connection has ended, with or without a close frame, and ErrQuiet if
 // Options.Quiet has passed. It is ErrTooBig for a message larger than Options.MaxMessage. Another error means that the other
 // side has broken the protocol.
 func (c *Conn) Receive() (isText bool, data []byte, err error) {
@@ -213,10 +216,12 @@ func (c *Conn) Receive() (isText bool, data []byte, err error) {
 // endError returns the error of Receive for an error of the library.
 func endError(err error) error {
 	var closed *websocket.CloseError
-	var broken net.Error // for example a TCP reset, which a robot causes by closing a connection with unread data; or a timeout
+	var broken net.Error // for example a TCP reset, which a robot causes by closing a connection with unread data
 	switch {
 	case errors.Is(err, websocket.ErrReadLimit):
 		return ErrTooBig
+	case errors.As(err, &broken) && broken.Timeout():
+		return ErrQuiet
 	case errors.As(err, &closed), errors.As(err, &broken), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return io.EOF
 	}

@@ -71,7 +71,8 @@ func (c *Conn) serve(ctx context.Context) {
 }
 
 // read greets the program, and handles messages until the connection ends. It returns an error if
-// greeting the program or handling a message fails, and nil if nothing more can be received.
+// greeting the program or handling a message fails, if the program sends too large a message, or if the
+// program sends nothing for quietFor. It returns nil if the connection has ended otherwise.
 func (c *Conn) read(ctx context.Context) error {
 	if err := c.program.Greet(ctx); err != nil {
 		return fmt.Errorf("greet the program: %w", err)
@@ -82,6 +83,8 @@ func (c *Conn) read(ctx context.Context) error {
 		switch {
 		case errors.Is(err, socket.ErrTooBig):
 			return fmt.Errorf("the program sent a message of more than %d bytes", limit.Message)
+		case errors.Is(err, socket.ErrQuiet):
+			return fmt.Errorf("the program sent neither a message nor a pong for %s", quietFor)
 		case err != nil:
 			return nil
 		case !isText:

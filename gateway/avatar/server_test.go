@@ -1,6 +1,8 @@
 package avatar
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -32,6 +34,7 @@ type scripted struct {
 	greet  func(ctx context.Context, c *Conn) error // nil to send "hello"
 	handle func(ctx context.Context, c *Conn, message string) error
 	show   func(text string) // called before a notification is sent; may be nil
+	log    *slog.Logger      // the server's; nil to discard what it logs
 }
 
 func (s *scripted) Greet(ctx context.Context) error {
@@ -58,7 +61,7 @@ func (s *scripted) MessageFor(f *feed.Frame) any {
 
 // newServer returns a server that uses a copy of script for each program.
 func newServer(f *feed.Feed, script scripted) *Server {
-	return New(Options{Kind: "scripted", Path: "/", Feed: f, Chat: &avatartest.Chats{}, Log: slog.New(slog.DiscardHandler),
+	return New(Options{Kind: "scripted", Path: "/", Feed: f, Chat: &avatartest.Chats{}, Log: cmp.Or(script.log, slog.New(slog.DiscardHandler)),
 		New: func(c *Conn) Program {
 			own := script
 			own.conn = c
@@ -269,11 +272,18 @@ func TestProgramThatReadsNothing(t *testing.T) {
 	})
 }
 
+// TestKeepAlive checks that a program that sends neither messages nor pongs is disconnected after quietFor, and that
+// the reason is logged.
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, r := piped(t, scripted{handle: func(ctx context.Context, c *Conn, _ string) error { return c.Send(ctx, "here") }})
+		var log bytes.Buffer
+		s, r := piped(t, scripted{log: slog.New(slog.NewTextHandler(&log, nil)),
+			handle: func(ctx context.Context, c *Conn, _ string) error { return c.Send(ctx, "here") }})
 		if texts := r.CheckKeepAlive(quietFor, "x", s.serving.Connected); !slices.Equal(texts, []string{`"hello"`, `"here"`}) {
 			t.Errorf("it is sent %q", texts)
+		}
+		if !strings.Contains(log.String(), "the program sent neither a message nor a pong for 50s") {
+			t.Errorf("it logs %q", log.String())
 		}
 	})
 }
