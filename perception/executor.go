@@ -32,7 +32,7 @@ type executor struct {
 }
 
 // failure identifies the failures of one behaviour of one robot. After one of them was logged,
-// no other is logged until an act of the behaviour succeeds or is dropped.
+// no other is logged until an act of the behaviour succeeds.
 type failure struct {
 	robot device.ID
 	by    string // name of the behaviour
@@ -62,15 +62,13 @@ func (h *executor) executeInTime(ctx context.Context, id device.ID, r request, q
 	}
 	_, turns := r.act.(TurnHead)
 	overruled := turns && h.movedAt(id).After(queued)
-	var err error
 	if time.Since(queued) <= maxDelay && !overruled {
-		err = h.execute(ctx, id, r)
+		h.logOnce(failure{id, r.by}, h.execute(ctx, id, r))
 	}
-	h.logOnce(failure{id, r.by}, err)
 }
 
 // logOnce logs err, unless an error of f has been logged since the last call with a nil error. A
-// nil error means that an act has succeeded or was dropped.
+// nil error means that an act has succeeded.
 func (h *executor) logOnce(f failure, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -442,6 +442,20 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 	})
 }
 
+// TestDroppedActIsNoSuccess checks that a repeated failure is not logged after an act was dropped.
+func TestDroppedActIsNoSuccess(t *testing.T) {
+	var log bytes.Buffer
+	robots := &fakeRobots{fail: errors.New("the robot's channel is closed")}
+	h := newExecutor(robots, robots, func(device.ID) time.Time { return time.Time{} }, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	now := time.Now()
+	for _, queued := range []time.Time{now, now.Add(-time.Minute), now} {
+		h.executeInTime(t.Context(), "a0b1c2d3e4f5", request{act: Abort{}, by: "purr"}, queued)
+	}
+	if got := strings.Count(log.String(), "could not act"); got != 1 {
+		t.Errorf("logged:\n%s", log.String())
+	}
+}
+
 // TestTooManyActs checks that acts beyond the length of the queue are dropped and logged.
 func TestTooManyActs(t *testing.T) {
 	withBehaviours(t, func(o *Options) {
