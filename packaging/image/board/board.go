@@ -139,7 +139,7 @@ func (m Machine) Write(file string, mode fs.FileMode, text string) error {
 }
 
 // Replace atomically replaces the file at path by the file that create creates at newPath, in the
-// same folder.
+// same folder, and syncs the folder.
 func Replace(path string, create func(newPath string) error) error {
 	newPath := path + ".new"
 	if err := os.Remove(newPath); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -148,7 +148,14 @@ func Replace(path string, create func(newPath string) error) error {
 	if err := create(newPath); err != nil {
 		return err
 	}
-	return os.Rename(newPath, path)
+	if err := os.Rename(newPath, path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // keepOwner gives f the owner of the existing file at path, if there is one.
