@@ -194,7 +194,14 @@ func TestValues(t *testing.T) {
 			t.Errorf("%s: %v %v (%v)", text, v.Type, v, err)
 		}
 	}
-	for _, text := range []string{"u8:256", "u8:-1", "i8:128", "i32:", "u16:x", "blob:0", "blob:xy", "u32:4294967296", "i64:9223372036854775808"} {
+	for text, want := range map[string]string{"u8:010": "10", "i8:-010": "-10", "u8:0x0C": "12", "i8:-0x0c": "-12"} {
+		kind, value, _ := strings.Cut(text, ":")
+		typ, _ := nvs.ParseType(kind)
+		if v, err := nvs.ParseValue(typ, value); err != nil || v.String() != want {
+			t.Errorf("%s: %v (%v)", text, v, err)
+		}
+	}
+	for _, text := range []string{"u8:0b1", "u8:1_0", "u8:256", "u8:-1", "i8:128", "i32:", "u16:x", "blob:0", "blob:xy", "u32:4294967296", "i64:9223372036854775808"} {
 		kind, value, _ := strings.Cut(text, ":")
 		typ, _ := nvs.ParseType(kind)
 		if v, err := nvs.ParseValue(typ, value); err == nil {

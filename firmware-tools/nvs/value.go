@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // Type is the type of a value, as a number of the format. The firmware finds a value only if the
@@ -79,8 +80,8 @@ type Value struct {
 // Text returns s as a value of type String.
 func Text(s string) Value { return Value{String, []byte(s)} }
 
-// ParseValue parses a value: an integer as in Go source, such as 12 or 0x0C; an unquoted string; or a
-// blob in hexadecimal.
+// ParseValue parses a value: an integer in decimal or, after 0x, in hexadecimal, such as 12 or 0x0C; an
+// unquoted string; or a blob in hexadecimal.
 func ParseValue(t Type, text string) (Value, error) {
 	switch {
 	case t == String:
@@ -94,14 +95,18 @@ func ParseValue(t Type, text string) (Value, error) {
 	case !t.isNumber():
 		return Value{}, fmt.Errorf("%v is not supported", t)
 	}
+	base := 10
+	if strings.HasPrefix(strings.ToLower(strings.TrimLeft(text, "+-")), "0x") {
+		base = 0 // the prefix decides
+	}
 	var n uint64
 	var err error
 	if t.isSigned() {
 		var i int64
-		i, err = strconv.ParseInt(text, 0, 8*t.size())
+		i, err = strconv.ParseInt(text, base, 8*t.size())
 		n = uint64(i)
 	} else {
-		n, err = strconv.ParseUint(text, 0, 8*t.size())
+		n, err = strconv.ParseUint(text, base, 8*t.size())
 	}
 	if err != nil {
 		return Value{}, fmt.Errorf("%q is not a valid %v", text, t)
