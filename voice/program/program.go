@@ -5,6 +5,7 @@ package program
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -50,13 +51,19 @@ const (
 // Speak runs the program and calls out with consecutive pieces of 24 kHz PCM, at most
 // voice.MaxSpeech of the text. The pieces are valid only during the call. If ctx ends, out
 // fails, or no sound comes for soundTimeout, Speak kills the program; it returns when the
-// program has ended. If the program fails, the error is a Fault. If out fails, or the sound
+// program has ended. If the program fails or is silent, the error is a Fault. If out fails, or the sound
 // cannot be read, Speak returns that error, in a Fault if the program has written to its
 // standard error. The error wraps voice.ErrUnavailable if the program cannot be started.
 func (c Call) Speak(ctx context.Context, out func([]int16) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	timer := time.AfterFunc(soundTimeout, cancel)
+	return c.speak(ctx, soundTimeout, out)
+}
+
+// speak implements Speak with the given timeout.
+func (c Call) speak(ctx context.Context, timeout time.Duration, out func([]int16) error) error {
+	errSilent := fmt.Errorf("it made no sound for %s", timeout)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(timeout, func() { cancel(errSilent) })
 	defer timer.Stop()
 	cmd := exec.CommandContext(ctx, c.Command[0], c.Command[1:]...)
 	cmd.Env = child.Environ(os.Environ())
@@ -75,15 +82,17 @@ func (c Call) Speak(ctx context.Context, out func([]int16) error) error {
 	soundErr := convertWAV(ctx, stdout, voice.NewConverter(voice.MaxSpeech(c.Text), nil, func(pcm []int16) error {
 		// The time that out takes does not count.
 		timer.Stop()
-		defer timer.Reset(soundTimeout)
+		defer timer.Reset(timeout)
 		return out(pcm)
 	}))
 	if soundErr != nil {
-		cancel() // the rest of the sound is not read
+		cancel(nil) // the rest of the sound is not read
 	}
 	exitErr := cmd.Wait()
 	text := stderr.String()
 	switch {
+	case errors.Is(context.Cause(ctx), errSilent):
+		return &Fault{c.Name, text, errSilent}
 	case soundErr != nil && text == "":
 		return soundErr
 	case soundErr != nil:

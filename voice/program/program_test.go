@@ -64,6 +64,20 @@ func TestProgramThatDoesNotStop(t *testing.T) {
 	}
 }
 
+// TestSilentProgram checks that a program that makes no sound in time is killed, and that the error says so.
+func TestSilentProgram(t *testing.T) {
+	for script, want := range map[string]string{
+		"exec sleep 60":                   "talker: it made no sound for 50ms",
+		header + "exec sleep 60":          "talker: it made no sound for 50ms",
+		"echo loading >&2; exec sleep 60": "talker: loading: it made no sound for 50ms",
+	} {
+		err := shell(script, "hi").SpeakWithin(t.Context(), 50*time.Millisecond, func([]int16) error { return nil })
+		if err == nil || err.Error() != want {
+			t.Errorf("%q: %v", script, err)
+		}
+	}
+}
+
 // TestFaults checks that errors contain the beginning of the program's standard error.
 func TestFaults(t *testing.T) {
 	for script, want := range map[string]string{
