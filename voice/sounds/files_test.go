@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"net/http"
@@ -232,6 +233,21 @@ func TestRejectedFiles(t *testing.T) {
 	cancel()
 	if _, err := l.Load(cancelled, "inside.wav"); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestSoundsAmongManyFiles checks that files that are not sounds do not displace sounds.
+func TestSoundsAmongManyFiles(t *testing.T) {
+	dir := t.TempDir()
+	for n := range 2 * maxFiles {
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.txt", n)), nil, 0o600))
+	}
+	for n := range 20 {
+		must.Succeed(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%02d.wav", n)), nil, 0o600))
+	}
+	names := Open(dir).Names()
+	if got := len(slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, ".wav") })); got != 20 {
+		t.Errorf("%d sounds of 20", got)
 	}
 }
 

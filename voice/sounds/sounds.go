@@ -21,7 +21,7 @@ import (
 const (
 	maxFileSize = 10 << 20 // bytes
 	maxDuration = time.Minute
-	maxFiles    = 4096 // entries of the directory that are read
+	maxFiles    = 4096 // sound files of the directory that are listed
 	maxName     = 255  // bytes of a name
 )
 
@@ -84,19 +84,33 @@ func (l *Library) list() (*os.Root, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var files []string
-	dir, err := root.Open(".")
-	if err == nil {
-		defer func() { _ = dir.Close() }()
-		files, err = dir.Readdirnames(maxFiles)
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
+	files, err := soundFiles(root)
+	if err != nil {
 		_ = root.Close()
 		return nil, nil, err
 	}
-	files = slices.DeleteFunc(files, func(name string) bool { return !isSound(name) })
 	slices.Sort(files)
 	return root, files, nil
+}
+
+// soundFiles returns the names of at most maxFiles sound files in a directory.
+func soundFiles(root *os.Root) (files []string, err error) {
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dir.Close() }()
+	for len(files) < maxFiles {
+		names, err := dir.Readdirnames(maxFiles - len(files))
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, slices.DeleteFunc(names, func(name string) bool { return !isSound(name) })...)
+	}
+	return files, nil
 }
 
 // Load returns the sound with this name, which need not include the extension, as 24 kHz mono
