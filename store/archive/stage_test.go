@@ -385,6 +385,18 @@ func TestDamagedStagedBackupIsNotSwappedIn(t *testing.T) {
 	}
 }
 
+// TestDamagedStagedBackupFailsTheRestore checks that a restore does not succeed if the disk has not kept what was staged.
+func TestDamagedStagedBackupFailsTheRestore(t *testing.T) {
+	data := stagedIn(t)
+	archivetest.Write(t, filepath.Join(data, stageName, "perch.db"), []byte("rotten"))
+	if err := at(data, slog.Default()).swapIn(slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "perch.db has changed; restore the backup again") {
+		t.Error(err)
+	}
+	if got := which(t, data); got != "old" {
+		t.Errorf("now it is %s", got)
+	}
+}
+
 func TestStagingReplacesAnEarlierBackup(t *testing.T) {
 	data := stagedIn(t)
 	second := newParcel(0, entry{name: "perch.db", text: database(t, "old")}, image("old"), entry{name: settingsName, text: []byte("name: old\n")})

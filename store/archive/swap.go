@@ -28,15 +28,28 @@ func (d Directory) FinishRestore() error {
 		return err
 	}
 	defer lock.Release()
-	return d.swapIn(d.Log)
+	err = d.swapIn(d.Log)
+	var damage stageDamage
+	if errors.As(err, &damage) {
+		d.Log.Error("the staged backup is damaged and is not restored; restore the backup again", "err", damage.error)
+		return nil
+	}
+	return err
 }
 
-// swapIn implements FinishRestore. The caller holds the lock of the database.
+// stageDamage is an error of swapIn: the staged backup was damaged, and has been removed.
+type stageDamage struct{ error }
+
+// swapIn swaps in a staged backup, or removes it if it has no marker or is damaged. The error for a damaged
+// one wraps a stageDamage. The caller holds the lock of the database.
 func (d Directory) swapIn(log *slog.Logger) error {
 	data := d.Path
 	m, ready, err := readStaged(data)
 	if err != nil {
-		log.Error("the staged backup is damaged and is not restored; restore the backup again", "err", err)
+		if err := unstage(filepath.Join(data, stageName)); err != nil {
+			return err
+		}
+		return fmt.Errorf("the files that were written are damaged: %w; restore the backup again", stageDamage{err})
 	}
 	if ready {
 		m := m.Plain()
