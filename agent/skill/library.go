@@ -35,8 +35,8 @@ type Options struct {
 	Remember func(c Call, name, fact string) error
 	// Sign signs a message with the appliance's key for the skill sign-action.
 	Sign func(message string) (event.Signed, error)
-	// Server returns the MCP server at an address. name is the server's key in Skill.Servers.
-	// If nil, tools of MCP servers fail.
+	// Server returns the MCP server at an address, which must limit the time of its calls. name is the
+	// server's key in Skill.Servers. If nil, tools of MCP servers fail.
 	Server func(name, address string) (thinker.ToolSource, error)
 	// Skills returns the names of a character's bundles. A nil function or result means all.
 	Skills   func(character string) []string
@@ -78,7 +78,7 @@ func New(o Options) (*Library, error) {
 	for _, s := range sorted {
 		l.skills[s.Name] = s
 		l.order = append(l.order, s.Name)
-		l.connect(s)
+		l.addServers(s)
 	}
 	l.order = append(l.order, builtin...)
 	return l, nil
@@ -116,8 +116,8 @@ func (l *Library) readTrusted() (trusted []Skill, err error) {
 	return trusted, nil
 }
 
-// connect adds the MCP servers of a skill to l.servers.
-func (l *Library) connect(s Skill) {
+// addServers adds the MCP servers of a skill to l.servers. It does not wait until they are connected.
+func (l *Library) addServers(s Skill) {
 	if l.o.Server == nil {
 		return
 	}
