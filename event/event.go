@@ -533,9 +533,9 @@ type FirmwareRolledBack struct {
 
 // FirmwareFailed is published when a robot will not be offered an image again.
 type FirmwareFailed struct {
-	Version string `json:"version"`     // version of the image
-	Why     string `json:"why"`         // the cause; text for people
-	Back    bool   `json:"rolled_back"` // whether the robot has installed the image and then returned to the previous one
+	Version       string `json:"version"`     // version of the image
+	Why           string `json:"why"`         // the cause; text for people
+	WasRolledBack bool   `json:"rolled_back"` // whether the robot has installed the image and then returned to the previous one
 }
 
 // Recorded is published when an entry of the diary has reached the disk.

@@ -167,15 +167,15 @@ func (s *Service) ForgetRefused() {
 	s.o.Bus.Publish("", "", event.Changed{What: "refused"})
 }
 
-// TurnAway stores and logs that a robot's request was refused because of err. The request is a check-in, or
+// RecordRefusal stores and logs that a robot's request was refused because of err. The request is a check-in, or
 // the handshake of a WebSocket.
-func (s *Service) TurnAway(r *http.Request, err error) {
+func (s *Service) RecordRefusal(r *http.Request, err error) {
 	id, _ := identity(r)
-	s.recordRefusal(err, hostOf(r.RemoteAddr), id, time.Now())
+	s.addRefusal(err, hostOf(r.RemoteAddr), id, time.Now())
 }
 
-// recordRefusal stores and logs a request that has failed with an error.
-func (s *Service) recordRefusal(err error, address, device string, now time.Time) {
+// addRefusal stores and logs a request that has failed with an error.
+func (s *Service) addRefusal(err error, address, device string, now time.Time) {
 	n := Refusal{At: now, Address: address, Device: clip(device), Code: "failed", Reason: err.Error()}
 	if f, ok := errors.AsType[*httpserver.Fault](err); ok {
 		n.Code = f.Word

@@ -324,13 +324,13 @@ func (f *Firmware) Forget(id device.ID) error {
 // Update describes the firmware of a robot: the installed version, the latest image for the
 // robot, and the progress of installing this image.
 type Update struct {
-	Installed string `json:"installed_version"`
-	Latest    string `json:"latest_version"` // version of the latest image; equals Installed if no image is newer
-	SHA256    string `json:"sha256,omitempty"`
-	Stage     Stage  `json:"stage,omitempty"`
-	Bytes     int64  `json:"bytes,omitempty"`       // number of bytes of the image that were sent to the robot
-	Size      int64  `json:"size,omitempty"`        // size of the image in bytes
-	Back      bool   `json:"rolled_back,omitempty"` // whether the robot has rolled the image back at least once
+	Installed     string `json:"installed_version"`
+	Latest        string `json:"latest_version"` // version of the latest image; equals Installed if no image is newer
+	SHA256        string `json:"sha256,omitempty"`
+	Stage         Stage  `json:"stage,omitempty"`
+	Bytes         int64  `json:"bytes,omitempty"`       // number of bytes of the image that were sent to the robot
+	Size          int64  `json:"size,omitempty"`        // size of the image in bytes
+	WasRolledBack bool   `json:"rolled_back,omitempty"` // whether the robot has rolled the image back at least once
 }
 
 // Update returns the state of a robot's firmware. The latest image is the newest that the robot
@@ -342,7 +342,7 @@ func (f *Firmware) Update(id device.ID) Update {
 	update := Update{Installed: u.Version, Latest: u.Version}
 	if r := f.latest(u); r != nil {
 		t := u.Trials[r.SHA256]
-		update.Latest, update.SHA256, update.Stage, update.Bytes, update.Size, update.Back = r.Version, r.SHA256, t.Stage, t.Bytes, r.Size, t.Backed
+		update.Latest, update.SHA256, update.Stage, update.Bytes, update.Size, update.WasRolledBack = r.Version, r.SHA256, t.Stage, t.Bytes, r.Size, t.WasRolledBack
 	}
 	return update
 }

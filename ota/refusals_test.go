@@ -119,7 +119,7 @@ func TestRefusedHandshakesFillNoLog(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/xiaozhi/v1/", nil)
 		r.RemoteAddr = "192.168.1.66:1000"
 		r.Header.Set("Device-Id", fmt.Sprintf("02:00:00:00:%02x:%02x", i/256, i%256))
-		h.service.TurnAway(r, &httpserver.Fault{Word: "wrong_token", Sentence: "the token is missing or wrong", HTTP: http.StatusUnauthorized})
+		h.service.RecordRefusal(r, &httpserver.Fault{Word: "wrong_token", Sentence: "the token is missing or wrong", HTTP: http.StatusUnauthorized})
 	}
 	if lines := strings.Count(h.log.String(), "a robot's request was refused"); lines != 1 || len(h.service.Refused()) != 1 {
 		t.Errorf("%d lines, listed are %+v", lines, h.service.Refused())

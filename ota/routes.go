@@ -58,7 +58,7 @@ func (s *Service) checkIn(c *gin.Context) {
 	reply, err := s.readCheckIn(c, id, client)
 	if err != nil {
 		if isRobot && !errors.Is(err, errNoOrigin) { // others are browsers and programs that preview links
-			s.recordRefusal(err, hostOf(c.Request.RemoteAddr), id, time.Now())
+			s.addRefusal(err, hostOf(c.Request.RemoteAddr), id, time.Now())
 		}
 		_ = c.Error(err)
 		return

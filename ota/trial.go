@@ -24,15 +24,15 @@ const (
 
 // Trial is the state of an image on a robot, from the first offer or the owner's choice on.
 type Trial struct {
-	Stage   Stage     `json:"stage"`            // empty before the first offer
-	From    string    `json:"from"`             // version of the robot at the latest offer
-	Open    bool      `json:"open,omitempty"`   // whether the robot has not checked in since the latest offer or download
-	Misses  int       `json:"misses"`           // number of offers after which the robot checked in without the image
-	Forced  bool      `json:"forced,omitempty"` // whether the image was offered with force, which happens only once
-	Chosen  bool      `json:"chosen,omitempty"` // whether the owner has chosen the image for this robot, by Install or by force
-	Backed  bool      `json:"backed,omitempty"` // whether the robot has rolled the image back at least once
-	Offered time.Time `json:"offered"`          // time of the latest offer or choice
-	Bytes   int64     `json:"bytes,omitempty"`  // number of bytes of the image sent since the latest offer
+	Stage         Stage     `json:"stage"`            // empty before the first offer
+	From          string    `json:"from"`             // version of the robot at the latest offer
+	Open          bool      `json:"open,omitempty"`   // whether the robot has not checked in since the latest offer or download
+	Misses        int       `json:"misses"`           // number of offers after which the robot checked in without the image
+	Forced        bool      `json:"forced,omitempty"` // whether the image was offered with force, which happens only once
+	Chosen        bool      `json:"chosen,omitempty"` // whether the owner has chosen the image for this robot, by Install or by force
+	WasRolledBack bool      `json:"backed,omitempty"` // whether the robot has rolled the image back at least once
+	Offered       time.Time `json:"offered"`          // time of the latest offer or choice
+	Bytes         int64     `json:"bytes,omitempty"`  // number of bytes of the image sent since the latest offer
 }
 
 // maxMisses is the number of misses after which an image has failed.
@@ -175,13 +175,13 @@ func (t Trial) recordMiss(i Image, v *verdict) Trial {
 	t.Misses++
 	t.Open = false
 	if t.Stage == Downloaded || t.Stage == Installed {
-		t.Stage, t.Backed = RolledBack, true
+		t.Stage, t.WasRolledBack = RolledBack, true
 		v.events = append(v.events, event.FirmwareRolledBack{Version: i.Version})
 		v.failed = append(v.failed, i.SHA256)
 	}
 	if t.Misses >= maxMisses || t.Forced {
 		t.Stage = Failed
-		v.events = append(v.events, event.FirmwareFailed{Version: i.Version, Why: t.failureReason(), Back: t.Backed})
+		v.events = append(v.events, event.FirmwareFailed{Version: i.Version, Why: t.failureReason(), WasRolledBack: t.WasRolledBack})
 		v.failed = append(v.failed, i.SHA256)
 	}
 	return t
@@ -189,7 +189,7 @@ func (t Trial) recordMiss(i Image, v *verdict) Trial {
 
 // failureReason returns why the image has failed.
 func (t Trial) failureReason() string {
-	if t.Backed {
+	if t.WasRolledBack {
 		return "it was installed, and the robot came back with its previous image"
 	}
 	return "it was offered, and the robot came back without it"
@@ -248,4 +248,4 @@ func (u *Unit) setTrial(sha string, t Trial) {
 }
 
 // hasFailed reports whether the trial counts as a failure in the decision to stop the image's rollout.
-func (t Trial) hasFailed() bool { return t.Stage == Failed || t.Backed && t.Stage != Installed }
+func (t Trial) hasFailed() bool { return t.Stage == Failed || t.WasRolledBack && t.Stage != Installed }

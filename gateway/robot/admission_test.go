@@ -65,7 +65,7 @@ func (b bound) Admit(id device.ID, c device.Client, token string) (device.Robot,
 // without a Client-Id is accepted as that client.
 func TestReasonOfARefusedUpgrade(t *testing.T) {
 	refused := 0
-	s := NewServer(Options{Robots: bound{&registry{}}, TurnAway: func(*http.Request, error) { refused++ }, Log: slog.New(slog.DiscardHandler)})
+	s := NewServer(Options{Robots: bound{&registry{}}, RecordRefusal: func(*http.Request, error) { refused++ }, Log: slog.New(slog.DiscardHandler)})
 	defer s.Close()
 	server := httptest.NewServer(routesOf(t, s))
 	defer server.Close()

@@ -171,7 +171,7 @@ func TestRobotWithoutCheckIn(t *testing.T) {
 		var refused []string
 		board, events := agent.NewBoard(), bus.Read()
 		o := testOptions(registry, bus, mindSaying(agent.Done{End: agent.Continue}))
-		o.TurnAway = func(r *http.Request, err error) { refused = append(refused, err.Error()) }
+		o.RecordRefusal = func(r *http.Request, err error) { refused = append(refused, err.Error()) }
 		s := NewServer(o)
 		shows := func() agent.State {
 			synctest.Wait()
@@ -255,7 +255,7 @@ func TestBrowserAtTheRobotsWebSocket(t *testing.T) {
 	bus := event.NewBus()
 	defer bus.Close()
 	o := testOptions(&registry{}, bus, nil)
-	o.TurnAway = func(_ *http.Request, err error) { t.Errorf("a refused robot: %v", err) }
+	o.RecordRefusal = func(_ *http.Request, err error) { t.Errorf("a refused robot: %v", err) }
 	s := NewServer(o)
 	defer s.Close()
 	r, w := httptest.NewRequest(http.MethodGet, "/xiaozhi/v1/", nil), httptest.NewRecorder()

@@ -418,7 +418,7 @@ const (
 // beepSynthesizer and no log.
 func testOptions(r robots, bus *event.Bus, m mind) Options {
 	return Options{
-		Robots: r, TurnAway: func(*http.Request, error) {}, Bus: bus, Senses: perception.NewIntake(bus, r, slog.New(slog.DiscardHandler)), Mind: m,
+		Robots: r, RecordRefusal: func(*http.Request, error) {}, Bus: bus, Senses: perception.NewIntake(bus, r, slog.New(slog.DiscardHandler)), Mind: m,
 		Records:  NewRecords(&storetest.Table[SessionRecord]{}, &storetest.Table[TurnRecord]{}, 10),
 		Commands: NewCommandQueue(&storetest.Table[[]Command]{}), Recognizer: &scriptedRecognizer{}, Synthesizer: &beepSynthesizer{},
 		Phrases: func(_, _ string) string { return "" }, Zone: time.UTC, Idle: time.Minute, Log: slog.New(slog.DiscardHandler),

@@ -62,15 +62,15 @@ type mind interface {
 
 // Options configure a server. A field is required unless its comment says otherwise.
 type Options struct {
-	Robots   robots
-	TurnAway func(r *http.Request, err error) // records a robot's request that failed with err
-	Bus      bus
-	Senses   senses
-	Mind     mind
-	Records  *Records
-	Commands *CommandQueue
-	Sounds   sounds          // sounds that robots can play
-	Loudness *voice.Loudness // receives the loudness of each robot's speech, by robot ID
+	Robots        robots
+	RecordRefusal func(r *http.Request, err error) // records a robot's request that failed with err
+	Bus           bus
+	Senses        senses
+	Mind          mind
+	Records       *Records
+	Commands      *CommandQueue
+	Sounds        sounds          // sounds that robots can play
+	Loudness      *voice.Loudness // receives the loudness of each robot's speech, by robot ID
 
 	// Moves is called before a robot's agent calls a tool of the robot. It may be nil.
 	Moves func(id device.ID, tool string, arguments map[string]any)

@@ -77,7 +77,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	}
 	admitted, client, err := admit(s.options.Robots, r)
 	if err != nil {
-		s.options.TurnAway(r, err)
+		s.options.RecordRefusal(r, err)
 		return err
 	}
 	leave, err := s.strangers.reserve(admitted.ID)
@@ -89,7 +89,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 		err := &httpserver.Fault{Word: "no_upgrade", HTTP: http.StatusUpgradeRequired,
 			Sentence: "this is the robots' WebSocket, and the request has no Upgrade header; a proxy in front of Perch must pass " +
 				"Upgrade and Connection on (nginx: proxy_http_version 1.1, and proxy_set_header for both)"}
-		s.options.TurnAway(r, err)
+		s.options.RecordRefusal(r, err)
 		return err
 	}
 	if missesEarlyResponse(admitted.Firmware) {

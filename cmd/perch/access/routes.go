@@ -25,8 +25,8 @@ type Parts struct {
 	Bridge      Mount   // for programs with the bridge's key
 	BridgeAdmin Mount   // for the owner, but not on the Unix socket that perch's commands use
 	Talks       Mount   // for coding agents; the handlers check the token of the conversation
-	// RecordRefused records a robot's request that was refused with err because of its Host header.
-	RecordRefused func(r *http.Request, err error)
+	// RecordRefusal records a robot's request that was refused with err because of its Host header.
+	RecordRefusal func(r *http.Request, err error)
 	// Skin mounts the stream for skins, which are programs that show the agent. The handlers of the
 	// stream call locks themselves.
 	Skin     func(r gin.IRouter, locks ...func(*http.Request) error)
@@ -124,7 +124,7 @@ func (r routes) network(e *gin.Engine, lingering *httpserver.Lingering) {
 func (r routes) checkHost(request *http.Request) error {
 	err := r.locks.hosts.Check(request)
 	if err != nil && strings.HasPrefix(request.URL.Path, "/xiaozhi/") && request.Header.Get("Device-Id") != "" {
-		r.parts.RecordRefused(request, err)
+		r.parts.RecordRefusal(request, err)
 	}
 	return err
 }

@@ -51,7 +51,7 @@ func (a *Appliance) newOwner(c *config.Config) error {
 		Open:          a.admin.OpenRoutes,
 		Owner:         []access.Mount{a.admin.Routes, a.metrics.Routes},
 		Robots:        []access.Mount{a.ota.Routes, a.Talk.Routes},
-		RecordRefused: a.ota.TurnAway,
+		RecordRefusal: a.ota.RecordRefusal,
 		Bridge:        a.bridge.Routes,
 		BridgeAdmin:   a.bridge.Admin,
 		Talks:         a.Agents.Talks.Routes,

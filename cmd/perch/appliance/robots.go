@@ -66,7 +66,7 @@ func (a *Appliance) newRobots(c *config.Config) (err error) {
 // talkOptions returns the options of the server that robots connect to. Apply replaces them.
 func (a *Appliance) talkOptions(c *config.Config, e *engines.Set) robot.Options {
 	return robot.Options{
-		Robots: a.Robots, TurnAway: func(r *http.Request, err error) { a.ota.TurnAway(r, err) }, Bus: a.Bus, Senses: a.intake, Mind: a.Agents.Mind, Records: a.Records, Sounds: a.sounds,
+		Robots: a.Robots, RecordRefusal: func(r *http.Request, err error) { a.ota.RecordRefusal(r, err) }, Bus: a.Bus, Senses: a.intake, Mind: a.Agents.Mind, Records: a.Records, Sounds: a.sounds,
 		Commands: a.commands,
 		Moves: func(id device.ID, tool string, arguments map[string]any) {
 			a.behaviours.RecordToolCall(id, tool, arguments)
