@@ -11,10 +11,10 @@ type Act interface{ isAct() }
 
 // Say speaks a text.
 type Say struct {
-	Text     string
-	Person   string // replaces {name} in the text, unless empty
-	Usual    bool   // whether a Text of DefaultTuning is replaced by the phrase in the robot's language
-	Greeting bool   // whether the text greets a face
+	Text       string
+	Person     string // replaces {name} in the text, unless empty
+	Translated bool   // whether a Text of DefaultTuning is replaced by the phrase in the robot's language
+	Greeting   bool   // whether the text greets a face
 }
 
 // Look makes the agent look at a target, in the programs that show the agent. The robot's head

@@ -86,7 +86,7 @@ func (h *executor) logOnce(f failure, err error) {
 // DefaultTuning, and with {name} replaced.
 func (h *executor) text(id device.ID, a Say) string {
 	text := a.Text
-	if name := defaultPhrases()[text]; a.Usual && name != "" && h.o.Phrase != nil {
+	if name := defaultPhrases()[text]; a.Translated && name != "" && h.o.Phrase != nil {
 		text = h.o.Phrase(id, name)
 	}
 	if a.Person != "" {

@@ -43,7 +43,7 @@ func (g *greeter) step(m moment) []Act {
 		return nil
 	}
 	g.lastHello = m.now
-	return []Act{Say{Text: g.Hello, Usual: true, Greeting: true}}
+	return []Act{Say{Text: g.Hello, Translated: true, Greeting: true}}
 }
 
 // isNewFace reports whether a face without a name has just appeared and should be greeted.
@@ -68,7 +68,7 @@ func (g *greeter) greetByName(m moment) []Act {
 		return nil
 	}
 	after.greeted, g.helloDue = m.now, time.Time{}
-	return []Act{Say{Text: g.Named, Person: face.Identity, Usual: true, Greeting: true}, RefreshFace{}}
+	return []Act{Say{Text: g.Named, Person: face.Identity, Translated: true, Greeting: true}, RefreshFace{}}
 }
 
 // mayGreet reports whether greetings are allowed now, and a face is present.

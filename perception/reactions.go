@@ -217,5 +217,5 @@ func (d *danceReflector) step(m moment) []Act {
 		return nil
 	}
 	d.remarked = m.now
-	return []Act{Say{Text: d.Text, Usual: true}}
+	return []Act{Say{Text: d.Text, Translated: true}}
 }
