@@ -35,10 +35,10 @@ type Lingering struct {
 
 // Lingered holds numbers of connections.
 type Lingered struct {
-	Open     int    // kept open now
-	Kept     uint64 // kept open so far, in total
-	TimedOut uint64 // kept open, and then closed by the server because the client did not close in time
-	Untimely uint64 // closed at once, because too many were kept open
+	Open         int    // kept open now
+	Kept         uint64 // kept open so far, in total
+	TimedOut     uint64 // kept open, and then closed by the server because the client did not close in time
+	ClosedAtOnce uint64 // closed at once, because too many were kept open
 }
 
 // Counts returns the current numbers.
@@ -86,7 +86,7 @@ func (l *Lingering) add(c *limitedConn) bool {
 		return false
 	}
 	if len(l.open) >= cmp.Or(l.maxOpen, maxLingering) {
-		l.counts.Untimely++
+		l.counts.ClosedAtOnce++
 		return false
 	}
 	if c.Conn.SetReadDeadline(time.Now().Add(cmp.Or(l.timeout, lingerTimeout))) != nil {

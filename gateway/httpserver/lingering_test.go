@@ -128,11 +128,11 @@ func TestLingeringIsBounded(t *testing.T) {
 	if conn, r := request(t, address, "/robot", lastOne, "{}"); !ended(t, conn, r, true) {
 		t.Error("there is room for any number")
 	}
-	if c := few.Counts(); c != (Lingered{Open: 1, Kept: 1, Untimely: 1}) {
+	if c := few.Counts(); c != (Lingered{Open: 1, Kept: 1, ClosedAtOnce: 1}) {
 		t.Errorf("in number: %+v", c)
 	}
 	few.Close()
-	if !ended(t, first, r, true) || few.Counts() != (Lingered{Kept: 1, Untimely: 1}) {
+	if !ended(t, first, r, true) || few.Counts() != (Lingered{Kept: 1, ClosedAtOnce: 1}) {
 		t.Errorf("at the end: %+v", few.Counts())
 	}
 	if conn, r := request(t, address, "/robot", lastOne, "{}"); !ended(t, conn, r, true) {

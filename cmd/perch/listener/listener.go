@@ -341,7 +341,7 @@ func (s *Set) Counters() []admin.Counter {
 		{Name: "perch_connections_kept_open_timeouts_total", Help: "Kept-open connections that the robot did not close within a second.",
 			Count: func() uint64 { return s.Lingering.Counts().TimedOut }},
 		{Name: "perch_connections_not_kept_open_total", Help: "Connections closed at once because too many were kept open.",
-			Count: func() uint64 { return s.Lingering.Counts().Untimely }},
+			Count: func() uint64 { return s.Lingering.Counts().ClosedAtOnce }},
 	}
 }
 
