@@ -158,10 +158,10 @@ func (r *robots) tools(v *state.Robot) []device.Tool {
 	return v.Registered.Tools
 }
 
-// choices returns the options of a select: discovery.Household, others, and the present choice, which is missing from
+// choices returns the options of a select: discovery.DefaultOption, others, and the present choice, which is missing from
 // others if only the configuration names it.
 func choices(present string, others ...string) []string {
-	options := append([]string{discovery.Household}, others...)
+	options := append([]string{discovery.DefaultOption}, others...)
 	if present != "" && !slices.Contains(options, present) {
 		options = append(options, present)
 	}

@@ -143,7 +143,7 @@ func Parse(robot device.ID, thing string, payload []byte, find func(string) (dev
 	case "transport":
 		return configure{device.Change{Transport: &text}}, nil
 	case "brain", "language", "voice":
-		if text == discovery.Household {
+		if text == discovery.DefaultOption {
 			text = ""
 		}
 		switch thing {

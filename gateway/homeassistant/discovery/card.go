@@ -31,7 +31,7 @@ type Card struct {
 	Voices     []voice.Named // the voices to choose from; see Voices
 }
 
-// Voices returns the voices that a robot can choose from: the default (Household), the voices in list, and present, the
+// Voices returns the voices that a robot can choose from: the default (DefaultOption), the voices in list, and present, the
 // robot's present voice. It returns nil if the synthesizer lists no voices; the entity is then a text instead of a
 // select. If the list is not known yet, Voices returns nil only if the select is missing from announced, the IDs of the
 // announced components. So the entity keeps its kind.
@@ -39,7 +39,7 @@ func Voices(present string, list []voice.Named, known bool, announced []string) 
 	if len(list) == 0 && (known || !slices.Contains(announced, componentID("voice", "select"))) {
 		return nil
 	}
-	choices := append([]voice.Named{{Name: Household}}, list...)
+	choices := append([]voice.Named{{Name: DefaultOption}}, list...)
 	if present != "" && !slices.ContainsFunc(choices, func(v voice.Named) bool { return v.Name == present }) {
 		choices = append(choices, voice.Named{Name: present})
 	}

@@ -132,7 +132,7 @@ func voiceRow(voices []voice.Named) row {
 		r.options = append(r.options, title)
 		titles[v.Name], names[title] = title, v.Name
 	}
-	r.reads = "{% set v = value_json.get('KEY') or '" + Household + "' %}{{ " + dict(titles) + ".get(v) }}"
+	r.reads = "{% set v = value_json.get('KEY') or '" + DefaultOption + "' %}{{ " + dict(titles) + ".get(v) }}"
 	if !maps.Equal(titles, names) {
 		r.more["command_template"] = "{{ " + dict(names) + ".get(value, value) }}"
 	}

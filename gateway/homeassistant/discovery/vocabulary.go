@@ -30,8 +30,8 @@ func emotions() []string {
 	return names
 }
 
-// Household is the option of a select with which a robot uses the appliance's default setting.
-const Household = "default"
+// DefaultOption is the option of a select with which a robot uses the appliance's default setting.
+const DefaultOption = "default"
 
 // Languages returns the BCP 47 tags of the languages that Perch itself speaks.
 func Languages() (tags []string) {

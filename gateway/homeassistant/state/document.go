@@ -19,9 +19,9 @@ import (
 type Document struct {
 	Name        *string     `json:"name"`
 	Character   *string     `json:"character"` // ID of the character
-	Brain       string      `json:"brain"`     // name of the brain (a program that answers) that is asked first, or discovery.Household
+	Brain       string      `json:"brain"`     // name of the brain (a program that answers) that is asked first, or discovery.DefaultOption
 	Voice       *string     `json:"voice"`     // null for the default voice of the appliance
-	Language    string      `json:"language"`  // BCP 47 tag, or discovery.Household
+	Language    string      `json:"language"`  // BCP 47 tag, or discovery.DefaultOption
 	AgentState  agent.Shown `json:"agent_state"`
 	Emotion     *string     `json:"emotion"`
 	SessionID   *string     `json:"session_id"` // null while Talking is false

@@ -276,8 +276,8 @@ func (r *Robot) Update(installed, latest string) Update {
 func (r *Robot) Document() Document {
 	d := Document{
 		Name: optional(r.Registered.Settings.Name), Character: optional(r.Character),
-		Brain: cmp.Or(r.Registered.Settings.Brain, discovery.Household), Voice: optional(r.Registered.Settings.Voice),
-		Language:   cmp.Or(r.Registered.Settings.Language, discovery.Household),
+		Brain: cmp.Or(r.Registered.Settings.Brain, discovery.DefaultOption), Voice: optional(r.Registered.Settings.Voice),
+		Language:   cmp.Or(r.Registered.Settings.Language, discovery.DefaultOption),
 		AgentState: r.Shown, Emotion: optional(r.State.Emotion.Name), Connected: r.State.Online, Talking: r.State.Talking,
 		Transport: optional(string(cmp.Or(r.Registered.Settings.Transport, r.Transport))),
 		Face:      r.Face, Identity: r.Identity, Volume: r.Readings.Volume, Brightness: r.Readings.Brightness, Mute: r.Mute,
