@@ -78,7 +78,7 @@ func (c *Conn) Run(ctx context.Context, s Start) (*Run, error) {
 // once, before Next. Home Assistant accepts a run at once, so a short time suffices to detect a
 // dead connection. AwaitStart returns the same errors as Next, except io.EOF.
 func (r *Run) AwaitStart(ctx context.Context, within time.Duration) error {
-	limited, cancel := context.WithTimeoutCause(ctx, within, r.conn.client.Silent(within))
+	limited, cancel := context.WithTimeoutCause(ctx, within, r.conn.client.TimeoutFault(within))
 	defer cancel()
 	m, err := r.responses.next(limited)
 	switch {
@@ -104,7 +104,7 @@ func (r *Run) Next(ctx context.Context, within time.Duration) (Event, error) {
 		return Event{}, io.EOF
 	}
 	if within != Unlimited {
-		limited, cancel := context.WithTimeoutCause(ctx, within, r.conn.client.Silent(within))
+		limited, cancel := context.WithTimeoutCause(ctx, within, r.conn.client.TimeoutFault(within))
 		defer cancel()
 		ctx = limited
 	}

@@ -383,7 +383,7 @@ func (r *responses) close(subscribed bool) {
 // call. The error is a *Fault, with Home Assistant's code if Home Assistant refused the command, or
 // context.Cause(ctx) if ctx has ended.
 func (c *Conn) Call(ctx context.Context, within time.Duration, command string, fields map[string]any, result any) error {
-	limited, cancel := context.WithTimeoutCause(ctx, within, c.client.Silent(within))
+	limited, cancel := context.WithTimeoutCause(ctx, within, c.client.TimeoutFault(within))
 	defer cancel()
 	r, err := c.sendCommand(limited, command, fields)
 	if err != nil {

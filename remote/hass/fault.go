@@ -30,8 +30,8 @@ func (c *Client) fault(code, format string, args ...any) *Fault {
 	return f
 }
 
-// Silent returns the fault for a response that did not arrive within the given time.
-func (c *Client) Silent(within time.Duration) error {
+// TimeoutFault returns the fault for a response that did not arrive within the given time.
+func (c *Client) TimeoutFault(within time.Duration) error {
 	return c.fault(remote.CodeSilent, "did not answer within %s; it may be overloaded, or wait for a slow engine", within)
 }
 
@@ -70,8 +70,8 @@ func (c *Client) refused(code, message string) *Fault {
 	return c.fault(code, "%s", sentence)
 }
 
-// Status returns the fault for an HTTP response with an unexpected status.
-func (c *Client) Status(r remote.Refusal) *Fault {
+// StatusFault returns the fault for an HTTP response with an unexpected status.
+func (c *Client) StatusFault(r remote.Refusal) *Fault {
 	f, status := c.Refused("", r), c.StatusText(r)
 	switch r.Status {
 	case http.StatusUnauthorized:
@@ -97,7 +97,7 @@ func (c *Client) tokenRefused() *Fault {
 func (c *Client) unreached(err error) error {
 	if refusal, ok := errors.AsType[*socket.Refusal](err); ok {
 		_, reason := remote.Message([]byte(refusal.Text))
-		return c.Status(remote.Refusal{Status: refusal.Status, Path: "/api/websocket", Reason: reason})
+		return c.StatusFault(remote.Refusal{Status: refusal.Status, Path: "/api/websocket", Reason: reason})
 	}
 	f := c.Unreachable(err, false)
 	if errors.Is(err, syscall.ECONNREFUSED) {

@@ -19,11 +19,11 @@ func (c *Client) Call(ctx context.Context, within time.Duration, method, path st
 	var fault *Fault
 	switch {
 	case errors.As(err, &fault) && fault.Code == remote.CodeSilent:
-		return c.Silent(within)
+		return c.TimeoutFault(within)
 	case errors.As(err, &fault) && fault.Code == remote.CodeClosed:
 		return c.closed()
 	case errors.As(err, &fault) && fault.Status > 0:
-		return c.Status(fault.Refusal)
+		return c.StatusFault(fault.Refusal)
 	case err != nil || result == nil:
 		return err
 	}

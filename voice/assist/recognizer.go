@@ -99,7 +99,7 @@ func (r *Recognizer) runPipeline(ctx context.Context, conn *hass.Conn, u *voice.
 		// All input was sent, so the timeout of the response starts.
 		select {
 		case <-time.After(r.o.AnswerWithin):
-			cancel(r.client.Silent(r.o.AnswerWithin))
+			cancel(r.client.TimeoutFault(r.o.AnswerWithin))
 		case <-inner.Done():
 		}
 	}()
@@ -109,7 +109,7 @@ func (r *Recognizer) runPipeline(ctx context.Context, conn *hass.Conn, u *voice.
 // awaitHandler waits until the run accepts sound, and returns the handler ID that must be
 // sent with the sound.
 func (r *Recognizer) awaitHandler(ctx context.Context, run *hass.Run) (byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.o.AnswerWithin, r.client.Silent(r.o.AnswerWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, r.o.AnswerWithin, r.client.TimeoutFault(r.o.AnswerWithin))
 	defer cancel()
 	for {
 		e, err := run.Next(ctx, hass.Unlimited)

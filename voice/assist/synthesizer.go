@@ -285,5 +285,5 @@ func (s *Synthesizer) explain(err error, badRequest string) error {
 	case http.StatusBadRequest, http.StatusInternalServerError:
 		return s.client.Fault(badRequest)
 	}
-	return s.client.Status(fault.Refusal)
+	return s.client.StatusFault(fault.Refusal)
 }
