@@ -36,9 +36,9 @@ func NewCatalog(c *Characters, p *Passports, skills *skill.Library, bus *event.B
 	return Catalog{c, p, skills, bus}
 }
 
-// List returns all characters. The household's character comes first.
+// List returns all characters. The default character comes first.
 func (k Catalog) List() []admin.Character {
-	list := []admin.Character{k.describe(k.householdCharacter())}
+	list := []admin.Character{k.describe(k.defaultCharacter())}
 	for _, name := range k.Names() {
 		if char, ok := k.lookup(name); ok {
 			list = append(list, k.describe(char))
@@ -47,7 +47,7 @@ func (k Catalog) List() []admin.Character {
 	return list
 }
 
-// Names returns the sorted IDs of all characters except the household's character. It loads them if
+// Names returns the sorted IDs of all characters except the default character. It loads them if
 // necessary, and leaves out characters that cannot be read. It reads at most MaxFiles entries of each
 // directory.
 func (k *Characters) Names() []string {

@@ -1,8 +1,8 @@
 // Package characters holds the characters of robots and of conversations with skins (programs that
 // show the agent). A character has a persona, a brain, a voice and a language. The package reads
 // characters from the configuration, from imported manifests and from persona files in the data
-// directory. The household's character is the default, which the keys persona, language and speech of
-// the configuration describe. Robots and skins have it unless they choose another.
+// directory. The keys persona, language and speech of the configuration describe the default character.
+// Robots and skins have it unless they choose another.
 package characters
 
 import (
@@ -41,15 +41,15 @@ type Characters struct {
 	data   string // the data directory
 	log    *slog.Logger
 
-	mu         sync.RWMutex
-	household  household
-	characters map[string]character        // key: the name in robots' settings, which is an ID or the path of a persona file
-	sessions   map[string]sessionCharacter // key: session of a skin
-	names      map[string]string           // the names that passports give; key: character ID
+	mu            sync.RWMutex
+	configuration configuration
+	characters    map[string]character        // key: the name in robots' settings, which is an ID or the path of a persona file
+	sessions      map[string]sessionCharacter // key: session of a skin
+	names         map[string]string           // the names that passports give; key: character ID
 }
 
-// household holds a configuration, and what New has read from it.
-type household struct {
+// configuration is the configuration of the appliance, and what New has read from it.
+type configuration struct {
 	config  *config.Config
 	common  robot.Character // the character of robots without settings
 	persona agent.Persona
@@ -67,15 +67,15 @@ type character struct {
 	config.ResolvedCharacter
 	manifest manifest.Manifest // empty for a persona
 	ownName  string            // the name without a passport; empty until Characters.named is called
-	from     string            // fromHousehold, fromFile, fromImport or fromPersonas
+	from     string            // fromDefault, fromFile, fromImport or fromPersonas
 }
 
 // Values of admin.Character.From.
 const (
-	fromHousehold = "household"     // the household's character
-	fromFile      = "configuration" // the configuration file or a file that it names
-	fromImport    = "import"        // a manifest in ImportDir
-	fromPersonas  = "persona"       // a file in PersonaDir
+	fromDefault  = "household"     // the default character
+	fromFile     = "configuration" // the configuration file or a file that it names
+	fromImport   = "import"        // a manifest in ImportDir
+	fromPersonas = "persona"       // a file in PersonaDir
 )
 
 // Limits of characters.
@@ -90,7 +90,7 @@ const (
 )
 
 // New reads the characters that a configuration and the robots' settings name. It logs each
-// character that cannot be read; the household's character takes its place. New returns an error if a
+// character that cannot be read; the default character takes its place. New returns an error if a
 // persona file that the configuration names cannot be read. The result has no effect until it is passed
 // to Replace.
 func New(c *config.Config, robots *device.Registry, data string, log *slog.Logger) (*Characters, error) {
@@ -103,17 +103,17 @@ func New(c *config.Config, robots *device.Registry, data string, log *slog.Logge
 		return nil, err
 	}
 	k := &Characters{robots: robots, data: data, log: log,
-		household:  household{config: c, common: robot.Character{Speech: speech}, persona: persona},
-		characters: map[string]character{}, sessions: map[string]sessionCharacter{}, names: map[string]string{}}
-	if k.household.fixed, err = k.readFixed(c); err != nil {
+		configuration: configuration{config: c, common: robot.Character{Speech: speech}, persona: persona},
+		characters:    map[string]character{}, sessions: map[string]sessionCharacter{}, names: map[string]string{}}
+	if k.configuration.fixed, err = k.readFixed(c); err != nil {
 		return nil, err
 	}
 	k.readConfigured(c)
-	for id, s := range k.household.fixed { // includes robots that never connected
+	for id, s := range k.configuration.fixed { // includes robots that never connected
 		k.loadFor(id, s)
 	}
 	for _, r := range robots.List() {
-		if k.household.fixed[r.ID].Persona == "" {
+		if k.configuration.fixed[r.ID].Persona == "" {
 			k.loadFor(r.ID, r.Settings)
 		}
 	}
@@ -124,8 +124,8 @@ func New(c *config.Config, robots *device.Registry, data string, log *slog.Logge
 // robots.each to the registry. It logs settings of robots that conflict with the configuration.
 func (k *Characters) Replace(next *Characters) {
 	k.mu.Lock()
-	k.household, k.characters = next.household, next.characters
-	h := k.household
+	k.configuration, k.characters = next.configuration, next.characters
+	h := k.configuration
 	k.mu.Unlock()
 	for _, hidden := range k.robots.SetFixed(h.fixed) {
 		k.log.Warn("a robot's name is used by another robot in the configuration file and is not applied; choose another with perch robot rename",
@@ -141,11 +141,11 @@ func (k *Characters) Replace(next *Characters) {
 	}
 }
 
-// configured returns the household of the current configuration.
-func (k *Characters) configured() household {
+// configured returns the current configuration.
+func (k *Characters) configured() configuration {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	return k.household
+	return k.configuration
 }
 
 // Speech returns the language and voice for robots without settings.
@@ -274,13 +274,13 @@ func (k *Characters) store(name string, c character) {
 	k.characters[name] = c
 }
 
-// householdCharacter returns the character of robots whose settings name none.
-func (k *Characters) householdCharacter() character {
-	return k.named(character{ResolvedCharacter: config.ResolvedCharacter{Persona: k.configured().persona}, from: fromHousehold})
+// defaultCharacter returns the character of robots whose settings name none.
+func (k *Characters) defaultCharacter() character {
+	return k.named(character{ResolvedCharacter: config.ResolvedCharacter{Persona: k.configured().persona}, from: fromDefault})
 }
 
-// Name returns the name of the household's character.
-func (k *Characters) Name() string { return k.householdCharacter().Name }
+// Name returns the name of the default character.
+func (k *Characters) Name() string { return k.defaultCharacter().Name }
 
 // rename sets the name that a character's passport gives. An empty name removes it.
 func (k *Characters) rename(id, name string) {
@@ -355,9 +355,9 @@ func (k *Characters) Of(id device.ID) robot.Character {
 			c.Speech.Language = cmp.Or(spoken, c.Speech.Language)
 		}
 	}
-	household := k.householdCharacter()
-	if renamed := household.Name != household.ownName; renamed {
-		c.Persona = &household.Persona
+	fallback := k.defaultCharacter()
+	if renamed := fallback.Name != fallback.ownName; renamed {
+		c.Persona = &fallback.Persona
 	}
 	if s == (device.Settings{}) {
 		return c
@@ -367,7 +367,7 @@ func (k *Characters) Of(id device.ID) robot.Character {
 	c.Speech = voice.Options{Language: cmp.Or(s.Language, char.Language, c.Speech.Language), Voice: cmp.Or(s.Voice, char.Voice),
 		DetectLanguage: c.Speech.DetectLanguage && cmp.Or(s.Language, char.Language) == "", Mute: char.Mute, Deaf: char.Deaf}
 	if !loaded {
-		char.Persona, char.Brain = household.Persona, agent.BrainOptions{} // the brains have the household's options already
+		char.Persona, char.Brain = fallback.Persona, agent.BrainOptions{} // the brains have the default character's options already
 	}
 	if loaded || s.Language != "" {
 		char.Language = cmp.Or(s.Language, char.Language)
@@ -376,7 +376,7 @@ func (k *Characters) Of(id device.ID) robot.Character {
 	return c
 }
 
-// Language returns the language of a robot (BCP 47), or the household's language if id is empty.
+// Language returns the language of a robot (BCP 47), or the default language if id is empty.
 func (k *Characters) Language(id device.ID) string {
 	if id == "" {
 		return k.Speech().Language
@@ -430,13 +430,13 @@ func (k *Characters) Exists(name string) bool {
 }
 
 // Play makes a skin's turn speak as a character, and records that the skin's session uses the character.
-// For a name that is empty or not loaded, it uses the household's character. The skin's system message is
+// For a name that is empty or not loaded, it uses the default character. The skin's system message is
 // added after the character's text.
 func (k *Characters) Play(t *agent.Turn, name, system string) {
 	char, loaded := k.lookup(name)
 	if !loaded {
-		char = k.householdCharacter()
-		char.Brain = agent.BrainOptions{} // the brains have the household's options already
+		char = k.defaultCharacter()
+		char.Brain = agent.BrainOptions{} // the brains have the default character's options already
 	}
 	k.record(t.Session, char.ID)
 	if system != "" {

@@ -107,10 +107,10 @@ func (p *Passports) own(id string) (passport.Own, error) {
 	return own, nil
 }
 
-// byID returns the character with an ID, which may be the household's character.
+// byID returns the character with an ID, which may be the default character.
 func (k *Characters) byID(id string) (character, error) {
 	if id == agent.DefaultCharacter {
-		return k.householdCharacter(), nil
+		return k.defaultCharacter(), nil
 	}
 	if !config.PersonaName().MatchString(id) {
 		return character{}, &httpserver.Fault{Word: "bad_character_id", Sentence: config.CheckCharacter(id).Error(), HTTP: http.StatusBadRequest}

@@ -20,9 +20,9 @@ type ResolvedCharacter struct {
 	Remarks []string // sentences for the owner, such as about an engine of the manifest that this appliance does not have
 }
 
-// ResolveCharacter returns the character of a manifest with the engines of this appliance. household
+// ResolveCharacter returns the character of a manifest with the engines of this appliance. defaults
 // is the persona of robots without a character; its text is used if the manifest has none.
-func (c *Config) ResolveCharacter(id string, m manifest.Manifest, household agent.Persona) ResolvedCharacter {
+func (c *Config) ResolveCharacter(id string, m manifest.Manifest, defaults agent.Persona) ResolvedCharacter {
 	character := ResolvedCharacter{Persona: agent.Persona{ID: id, Name: m.Name, Text: m.Instructions,
 		Mute: m.Voice.Provider == manifest.None, Deaf: m.Recognizer == manifest.None, Clips: m.Clips, Tools: m.Tools, MemoryTokens: m.MemoryTokens, Memory: m.Memory,
 		Brain: agent.BrainOptions{Model: m.Brain.Model, Temperature: m.Brain.Temperature, MaxTokens: m.Brain.MaxTokens}},
@@ -31,7 +31,7 @@ func (c *Config) ResolveCharacter(id string, m manifest.Manifest, household agen
 		character.Remarks = append(character.Remarks, fmt.Sprintf(format, args...))
 	}
 	if character.Text == "" {
-		character.Text = household.Text
+		character.Text = defaults.Text
 	}
 	if unfit := c.Unfit(device.Settings{Language: m.Language}); len(unfit) > 0 {
 		remark("It speaks the household's language: %s.", unfit[0].Err)

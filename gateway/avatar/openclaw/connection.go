@@ -337,7 +337,7 @@ func (c *connection) startText(ctx context.Context, method string, t text) (stat
 		return "", invalid("invalid %s params: message is empty", method)
 	}
 	character, conversation := parseKey(t.key)
-	if character == household {
+	if character == mainName {
 		character = ""
 	} else if all := c.server.o.Characters; all == nil || !all.Exists(character) {
 		return "", invalid("there is no agent %q; use agents.list to list the agents", plain.Clip(character, 60))
@@ -431,7 +431,7 @@ func (c *connection) hello() any {
 		"features": map[string]any{"methods": slices.Sorted(maps.Keys(c.methods())), "events": []string{"agent", "chat", "tick"}},
 		"snapshot": map[string]any{"presence": []any{}, "health": map[string]any{}, "stateVersion": map[string]any{"presence": 0, "health": 0},
 			"uptimeMs": time.Since(c.server.started).Milliseconds(),
-			"sessionDefaults": map[string]any{"defaultAgentId": household, "mainKey": household, "mainSessionKey": mainKey,
+			"sessionDefaults": map[string]any{"defaultAgentId": mainName, "mainKey": mainName, "mainSessionKey": mainKey,
 				"scope": "per-sender"}},
 		"auth":   map[string]any{"role": operator, "scopes": c.handshake.scopes},
 		"policy": map[string]any{"maxPayload": limit.Body, "maxBufferedBytes": limit.Body, "tickIntervalMs": c.server.timings.tick.Milliseconds()},

@@ -29,10 +29,10 @@ func (c *connection) agent(ctx context.Context, r request) (any, *failure) {
 	if bad := r.decodeParams(&p); bad != nil {
 		return nil, bad
 	}
-	key := cmp.Or(p.Key, household)
+	key := cmp.Or(p.Key, mainName)
 	switch name, ok := strings.CutPrefix(key, agentPrefix); {
 	case !ok:
-		key = agentPrefix + cmp.Or(p.Agent, household) + ":" + key
+		key = agentPrefix + cmp.Or(p.Agent, mainName) + ":" + key
 	case p.Agent != "" && p.Agent != strings.SplitN(name, ":", 2)[0]:
 		return nil, invalid("invalid agent params: the agent in sessionKey differs from agentId")
 	}

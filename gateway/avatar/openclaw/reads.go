@@ -29,15 +29,15 @@ type agentEntry struct {
 
 // listAgents implements the method agents.list.
 func (c *connection) listAgents(request) (any, *failure) {
-	agents := []agentEntry{{household, c.server.o.Name()}}
+	agents := []agentEntry{{mainName, c.server.o.Name()}}
 	if characters := c.server.o.Characters; characters != nil {
 		for _, name := range characters.Names() {
-			if name != household {
+			if name != mainName {
 				agents = append(agents, agentEntry{ID: name})
 			}
 		}
 	}
-	return map[string]any{"defaultId": household, "mainKey": household, "scope": "per-sender", "agents": agents}, nil
+	return map[string]any{"defaultId": mainName, "mainKey": mainName, "scope": "per-sender", "agents": agents}, nil
 }
 
 // sessionEntry is a session in the response to sessions.list and sessions.describe.
@@ -122,13 +122,13 @@ func (c *connection) history(r request) (any, *failure) {
 // health implements the method health.
 func (c *connection) health(request) (any, *failure) {
 	return map[string]any{"ok": true, "ts": time.Now().UnixMilli(), "durationMs": 0, "channels": map[string]any{}, "channelOrder": []any{},
-		"channelLabels": map[string]any{}, "heartbeatSeconds": 0, "defaultAgentId": household, "agents": []any{},
+		"channelLabels": map[string]any{}, "heartbeatSeconds": 0, "defaultAgentId": mainName, "agents": []any{},
 		"sessions": map[string]any{"path": storePath, "count": len(c.sessions()), "recent": []any{}}}, nil
 }
 
 // status implements the method status.
 func (c *connection) status(request) (any, *failure) {
-	return map[string]any{"runtimeVersion": c.server.o.Version, "heartbeat": map[string]any{"defaultAgentId": household, "agents": []any{}},
+	return map[string]any{"runtimeVersion": c.server.o.Version, "heartbeat": map[string]any{"defaultAgentId": mainName, "agents": []any{}},
 		"channelSummary": []any{}, "queuedSystemEvents": []any{},
 		"sessions": map[string]any{"paths": []string{storePath}, "count": len(c.sessions()), "defaults": noDefaults(), "recent": []any{}, "byAgent": []any{}}}, nil
 }
