@@ -32,14 +32,14 @@ type announcer struct {
 	conn  *connection
 	added chan struct{} // has a buffer for one value, which wake sends to end a pause
 
-	mu      sync.Mutex
-	waiting []dialogue.Announcement
-	failed  map[announcementKey]bool // announcements that were interrupted, and are repeated after the others
-	running bool                     // the goroutine of run is active
-	ended   bool                     // the connection has ended
-	stop    context.CancelFunc       // stops run
-	skip    context.CancelCauseFunc  // ends the announcement being spoken; nil while nothing is spoken
-	tasks   sync.WaitGroup
+	mu          sync.Mutex
+	waiting     []dialogue.Announcement
+	interrupted map[announcementKey]bool // announcements that were interrupted, and are repeated after the others
+	running     bool                     // the goroutine of run is active
+	ended       bool                     // the connection has ended
+	stop        context.CancelFunc       // stops run
+	skip        context.CancelCauseFunc  // ends the announcement being spoken; nil while nothing is spoken
+	tasks       sync.WaitGroup
 }
 
 // announcementKey identifies an announcement: the ID of its notification or stored sentence, or its text.
@@ -52,7 +52,7 @@ func keyOf(a dialogue.Announcement) announcementKey {
 
 // newAnnouncer returns the announcer of a connection. The caller must call close.
 func newAnnouncer(c *connection) *announcer {
-	return &announcer{conn: c, added: make(chan struct{}, 1), failed: map[announcementKey]bool{}}
+	return &announcer{conn: c, added: make(chan struct{}, 1), interrupted: map[announcementKey]bool{}}
 }
 
 // add queues an announcement and calls wake. It replaces a waiting announcement of the same notification or,
@@ -155,7 +155,7 @@ func (n *announcer) run(ctx context.Context) {
 			return
 		default:
 			n.conn.log.Info("an announcement was broken off, and will be repeated", "err", err)
-			n.markFailed(a)
+			n.markInterrupted(a)
 			n.pause(ctx, retry)
 			retry = min(2*retry, maxRetry)
 		}
@@ -167,18 +167,18 @@ func (n *announcer) run(ctx context.Context) {
 func (n *announcer) giveUp(a dialogue.Announcement) {
 	c := n.conn
 	c.log.Warn("the robot does not fetch the sound of an announcement, so the announcement is shown; its firmware may not support notify", "firmware", c.robot.Firmware)
-	c.mute.Store(true)
+	c.fetchFailed.Store(true)
 	n.interrupt()
 	if err := c.showAlert(notice.Announcement{ID: a.Notice, Text: a.Text}); err != nil {
 		c.log.Info("an announcement cannot be shown", "err", err)
 	}
 }
 
-// markFailed records that an announcement was interrupted.
-func (n *announcer) markFailed(a dialogue.Announcement) {
+// markInterrupted records that an announcement was interrupted.
+func (n *announcer) markInterrupted(a dialogue.Announcement) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.failed[keyOf(a)] = true
+	n.interrupted[keyOf(a)] = true
 }
 
 // pause waits for a time, or until wake is called or ctx ends.
@@ -210,11 +210,11 @@ func (n *announcer) next(ctx context.Context, now time.Time) (a dialogue.Announc
 		n.running = false
 		return a, false
 	}
-	untried := slices.DeleteFunc(slices.Clone(announcements), func(a dialogue.Announcement) bool { return n.failed[keyOf(a)] })
+	untried := slices.DeleteFunc(slices.Clone(announcements), func(a dialogue.Announcement) bool { return n.interrupted[keyOf(a)] })
 	if len(untried) > 0 {
 		announcements = untried
 	} else {
-		clear(n.failed) // all interrupted announcements are tried again
+		clear(n.interrupted) // all interrupted announcements are tried again
 	}
 	if i := slices.IndexFunc(announcements, func(a dialogue.Announcement) bool { return a.Urgent }); i >= 0 {
 		return announcements[i], true

@@ -200,7 +200,7 @@ func TestVoicesAreBounded(t *testing.T) {
 		if n := len(k.server.phrases.others); n != maxVoices {
 			t.Errorf("%d voices", n)
 		}
-		if b := k.server.phrases.forVoice(voice.Options{Voice: "another"}); b != k.server.phrases.usual {
+		if b := k.server.phrases.forVoice(voice.Options{Voice: "another"}); b != k.server.phrases.defaultVoice {
 			t.Error("one more has a book of its own")
 		}
 	})

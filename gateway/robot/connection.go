@@ -24,16 +24,16 @@ import (
 // connection is the MQTT connection of a robot, which stays open while the robot runs. It carries the
 // robot's sessions, one after the other.
 type connection struct {
-	shared *shared
-	robot  device.Robot
-	client device.Client
-	conn   *control.Conn
-	host   string     // name or address under which the robot reaches this machine
-	peer   netip.Addr // address of the robot; its sound must come from the same address
-	tools  *tools.Client
-	log    *slog.Logger
-	done   chan struct{} // closed once the connection has ended
-	mute   atomic.Bool   // the robot has not fetched the sound of an announcement; reset after its next session
+	shared      *shared
+	robot       device.Robot
+	client      device.Client
+	conn        *control.Conn
+	host        string     // name or address under which the robot reaches this machine
+	peer        netip.Addr // address of the robot; its sound must come from the same address
+	tools       *tools.Client
+	log         *slog.Logger
+	done        chan struct{} // closed once the connection has ended
+	fetchFailed atomic.Bool   // the robot has not fetched the sound of the latest announcement; reset after its next session
 
 	mu       sync.Mutex
 	session  *mqttSession // open session; nil while the robot is idle
@@ -107,11 +107,11 @@ func (c *connection) callTool(ctx context.Context, tool string, arguments map[st
 }
 
 // canSpeak reports whether the robot can speak while it is idle: it is adopted, its firmware supports
-// notify messages by its version, it has not failed to fetch the latest announcement (see mute), and the URL under which the robot
+// notify messages by its version, it has not failed to fetch the latest announcement (see fetchFailed), and the URL under which the robot
 // reaches the appliance is known.
 func (c *connection) canSpeak() bool {
 	major, minor, ok := playback.ParseVersion(c.robot.Firmware)
-	return ok && !c.mute.Load() && (major > 2 || major == 2 && minor >= 5) && c.robot.BaseURL != "" && c.shared.options.Robots.Trusts(c.robot.ID)
+	return ok && !c.fetchFailed.Load() && (major > 2 || major == 2 && minor >= 5) && c.robot.BaseURL != "" && c.shared.options.Robots.Trusts(c.robot.ID)
 }
 
 // showAlert shows a notification on the robot's screen.

@@ -178,7 +178,7 @@ func TestPhrasesAreTriedAgain(t *testing.T) {
 		k.reconnect()
 		k.say(xiaozhi.Hello{})
 		time.Sleep(time.Minute)
-		if p, _ := k.server.phrases.usual.lookup(phraseFailed); len(p.packets) == 0 {
+		if p, _ := k.server.phrases.defaultVoice.lookup(phraseFailed); len(p.packets) == 0 {
 			t.Error("an hour after the synthesizer came back the phrases are still mute")
 		}
 		k.close()

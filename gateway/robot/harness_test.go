@@ -472,7 +472,7 @@ func newTalkOn(t *testing.T, mind *scriptedMind, f xiaozhi.Framing, before func(
 	}
 	k.server = NewServer(o)
 	if k.phrases != nil {
-		k.server.phrases.usual.phrases, k.server.phrases.usual.complete = k.phrases, true
+		k.server.phrases.defaultVoice.phrases, k.server.phrases.defaultVoice.complete = k.phrases, true
 	}
 	k.packets, k.silence = spokenPackets(t)
 	k.ended = k.connect(k.channel, k.robot.ID)

@@ -174,7 +174,7 @@ func (k *link) beginSession(sound *udp.Socket, hello xiaozhi.Hello, sessions *sy
 		}
 		if k.current() == nil {
 			_ = k.initializeMCP() // the camera's token was revoked with the session; if this fails, the connection ends
-			k.mute.Store(false)
+			k.fetchFailed.Store(false)
 			k.announcer.wake()
 		}
 	})

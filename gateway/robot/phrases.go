@@ -127,9 +127,9 @@ type phrases struct {
 	settings *settings
 	log      *slog.Logger
 
-	mu     sync.Mutex
-	usual  *phrasebook                   // phrases in the default voice
-	others map[voice.Options]*phrasebook // phrases in voices of robots that differ from the default voice
+	mu           sync.Mutex
+	defaultVoice *phrasebook                   // phrases in the default voice
+	others       map[voice.Options]*phrasebook // phrases in voices of robots that differ from the default voice
 }
 
 // newPhrases returns empty phrasebooks.
@@ -143,14 +143,14 @@ func newPhrases(l *lifetime, s *settings, log *slog.Logger) *phrases {
 func (p *phrases) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.usual, p.others = &phrasebook{}, map[voice.Options]*phrasebook{}
+	p.defaultVoice, p.others = &phrasebook{}, map[voice.Options]*phrasebook{}
 }
 
-// household returns the phrasebook of the default voice.
-func (p *phrases) household() *phrasebook {
+// inDefaultVoice returns the phrasebook of the default voice.
+func (p *phrases) inDefaultVoice() *phrasebook {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.usual
+	return p.defaultVoice
 }
 
 // forVoice returns the phrasebook of a voice. For any voice but the default voice it also makes the missing
@@ -162,7 +162,7 @@ func (p *phrases) forVoice(o voice.Options) *phrasebook {
 	b, found := p.others[o]
 	switch {
 	case o == p.settings.current.Load().Speech || !found && len(p.others) == maxVoices:
-		b = p.usual
+		b = p.defaultVoice
 		p.mu.Unlock()
 		return b
 	case !found:
@@ -175,7 +175,7 @@ func (p *phrases) forVoice(o voice.Options) *phrasebook {
 }
 
 // Prepare makes the missing phrases in the default voice, in the background.
-func (p *phrases) Prepare() { p.fill(p.household(), p.settings.current.Load().Speech) }
+func (p *phrases) Prepare() { p.fill(p.inDefaultVoice(), p.settings.current.Load().Speech) }
 
 // fill makes the missing phrases of a phrasebook, in the background.
 func (p *phrases) fill(b *phrasebook, o voice.Options) {

@@ -348,8 +348,8 @@ func (t *turn) playPhrase(ctx context.Context, name string) {
 		if !ok && t.character.Speech.Language != t.options.Speech.Language && t.synthesizePhrase(ctx, name) == nil {
 			return // better than the phrase in the default voice, which is in another language
 		}
-		if usual, found := t.session.shared.phrases.household().lookup(name); found {
-			p, ok = usual, true
+		if inDefault, found := t.session.shared.phrases.inDefaultVoice().lookup(name); found {
+			p, ok = inDefault, true
 		}
 	}
 	if !ok { // the appliance has just started
