@@ -23,7 +23,7 @@ func httpsCommand() *cobra.Command {
 the fingerprint that this command prints.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			var h web.House
+			var h web.HTTPSAddress
 			return r.callAndPrint(c, http.MethodPost, "/api/v1/https", nil, &h, func(out io.Writer) {
 				fmt.Fprintln(out, plain.Text(strings.Join(h.URLs, "\n")))
 				fmt.Fprintf(out, "authority: %s\nSHA-256: %s\n", plain.Text(h.Authority), plain.Text(h.Fingerprint))

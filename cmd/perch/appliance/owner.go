@@ -79,9 +79,9 @@ func (a *Appliance) newPage(c *config.Config) (err error) {
 		}
 	}
 	if https := a.Listeners.HTTPS; https != nil {
-		o.HouseFiles, o.House = https.Files, func() (web.House, error) {
+		o.AuthorityFiles, o.OpenHTTPS = https.Files, func() (web.HTTPSAddress, error) {
 			info, err := https.Describe()
-			return web.House(info), err
+			return web.HTTPSAddress(info), err
 		}
 	}
 	if a.homeAssistant != nil {

@@ -38,8 +38,8 @@ func openSet(t *testing.T, change func(*config.Config)) *Set {
 	return s
 }
 
-// TestHouse: the https address is closed until Open is called. Further calls of Open do not open another address.
-func TestHouse(t *testing.T) {
+// TestHTTPSIsOpenedOnce: the https address is closed until Open is called. Further calls of Open do not open another address.
+func TestHTTPSIsOpenedOnce(t *testing.T) {
 	s := openSet(t, func(*config.Config) {})
 	if at := s.At(TLS); len(at) != 0 || s.Check(t.Context()) != nil {
 		t.Errorf("it listens on %s (%v)", at, s.Check(t.Context()))

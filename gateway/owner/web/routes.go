@@ -153,7 +153,7 @@ func (s *Server) Routes(r, paced gin.IRouter) {
 	r.GET("/assets/:name", func(c *gin.Context) { s.serveFile(c, c.Param("name")) })
 	for _, name := range []string{"perch-authority.crt", "perch-authority.mobileconfig"} {
 		r.GET("/"+name, func(c *gin.Context) {
-			file, mediaType, err := s.houseFile(name)
+			file, mediaType, err := s.authorityFile(name)
 			if err != nil {
 				_ = c.Error(err)
 				return
@@ -243,16 +243,16 @@ func (s *Server) OwnerRoutes(r gin.IRouter) {
 		c.JSON(http.StatusCreated, link)
 	})
 	r.POST("/api/v1/https", httpserver.Limit(limit.Data), func(c *gin.Context) {
-		var house House
+		var address HTTPSAddress
 		_, err := httpserver.Body(c.Request) // the body may be empty
 		if err == nil {
-			house, err = s.openHouse()
+			address, err = s.openHTTPS()
 		}
 		if err != nil {
 			_ = c.Error(err)
 			return
 		}
-		c.JSON(http.StatusOK, house)
+		c.JSON(http.StatusOK, address)
 	})
 	r.GET("/api/v1/qr", func(c *gin.Context) {
 		rows, err := qrCode(c.Query("text"))

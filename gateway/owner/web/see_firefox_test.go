@@ -14,7 +14,7 @@ import (
 // setting, writes to the robot in the page, and can use its microphone over https.
 func TestPageInFirefox(t *testing.T) {
 	t.Parallel()
-	h := houseOf(t, appliancetest.Configured(t, "adoption: code\n"))
+	h := openHTTPS(t, appliancetest.Configured(t, "adoption: code\n"))
 	f := startFirefox(t, h.file)
 
 	var made struct{ URLs []string }

@@ -23,33 +23,35 @@ import (
 	"perch/must"
 )
 
-// house is an appliance with an https address, for browsers that find it as perch.local.
-type house struct {
+// httpsAppliance is an appliance with an https address, for browsers that find it as perch.local.
+type httpsAppliance struct {
 	*appliancetest.Appliance
-	web.House
+	web.HTTPSAddress
 	file string // path of the authority's certificate, as a phone downloads it
 }
 
-func startHouse(t *testing.T) *house {
+func startHTTPS(t *testing.T) *httpsAppliance {
 	t.Helper()
-	return houseOf(t, startAppliance(t))
+	return openHTTPS(t, startAppliance(t))
 }
 
-// houseOf opens the https address of an appliance.
-func houseOf(t *testing.T, a *appliancetest.Appliance) *house {
+// openHTTPS opens the https address of an appliance.
+func openHTTPS(t *testing.T, a *appliancetest.Appliance) *httpsAppliance {
 	t.Helper()
-	h := &house{Appliance: a}
+	h := &httpsAppliance{Appliance: a}
 	if status, _ := h.Request(http.MethodGet, "/perch-authority.crt", ""); status != http.StatusNotFound {
 		t.Errorf("before anybody asks for it, there is an authority (%d)", status)
 	}
-	h.Admin(http.MethodPost, "/api/v1/https", "", &h.House)
+	h.Admin(http.MethodPost, "/api/v1/https", "", &h.HTTPSAddress)
 	_, text := h.Request(http.MethodGet, "/perch-authority.crt", "")
 	h.file = written(t, "perch-authority.crt", []byte(text))
 	return h
 }
 
 // at returns the http URL at which a browser on another machine opens the page.
-func (h *house) at() string { return strings.Replace(h.URL("/"), "127.0.0.1", "perch.local", 1) }
+func (h *httpsAppliance) at() string {
+	return strings.Replace(h.URL("/"), "127.0.0.1", "perch.local", 1)
+}
 
 var resolve = chromedp.Flag("host-resolver-rules", "MAP perch.local 127.0.0.1")
 
@@ -79,7 +81,7 @@ func (b *tab) logIn(at, token string) {
 func TestMicrophoneByHTTPS(t *testing.T) {
 	t.Parallel()
 	const sentence = "set the volume to forty percent"
-	h := startHouse(t)
+	h := startHTTPS(t)
 	home := t.TempDir()
 	database := filepath.Join(home, ".pki", "nssdb")
 	must.Succeed(t, os.MkdirAll(database, 0o700))
@@ -119,7 +121,7 @@ func TestMicrophoneByHTTPS(t *testing.T) {
 // seeWarning checks that a browser that does not trust the authority shows a warning, after which the page can still be
 // opened and has a microphone.
 func seeWarning(t *testing.T, c *chromium) {
-	h := startHouse(t)
+	h := startHTTPS(t)
 	b := c.browse(t)
 	b.allow("ERR_CERT_AUTHORITY_INVALID", "SSL certificate error") // the latter at the service worker
 	u := must.Value(url.Parse(h.URLs[0]))(t)
@@ -144,7 +146,7 @@ func seeWarning(t *testing.T, c *chromium) {
 // seeSpokenFirstTalk checks that over plain http the last of the first steps asks the owner to write, and leads to the
 // https address, at which the step continues.
 func seeSpokenFirstTalk(t *testing.T, c *chromium) {
-	h := houseOf(t, appliancetest.Configured(t, "name: perch\n"))
+	h := openHTTPS(t, appliancetest.Configured(t, "name: perch\n"))
 	b := c.browse(t)
 	b.allow("ERR_CERT_AUTHORITY_INVALID", "SSL certificate error") // the latter at the service worker
 	b.logIn(h.at(), h.OwnerToken())
@@ -175,7 +177,7 @@ func seeSpokenFirstTalk(t *testing.T, c *chromium) {
 // certificate is signed by Perch's authority. The responses have no Strict-Transport-Security header, because http must
 // remain usable.
 func TestHTTPS(t *testing.T) {
-	h := startHouse(t)
+	h := startHTTPS(t)
 	der := must.Value(os.ReadFile(h.file))(t)
 	roots := x509.NewCertPool()
 	roots.AddCert(must.Value(x509.ParseCertificate(der))(t))

@@ -41,13 +41,13 @@ type Options struct {
 	// Addresses returns the appliance's URLs on the network, such as "http://perch.local:8003", the best first.
 	Addresses func() []string
 	LocalURL  func() string // returns the URL for browsers on this machine
-	// House opens the https address signed by Perch's authority, and describes it; nil if unsupported. HouseFiles returns the
+	// OpenHTTPS opens the https address signed by Perch's authority, and describes it; nil if unsupported. AuthorityFiles returns the
 	// authority's certificate in DER and an Apple profile; both are nil before the authority was opened.
-	House      func() (House, error)
-	HouseFiles func() (certificate, profile []byte)
-	Robots     Robots // nil if no robot can say codes
-	Log        *slog.Logger
-	Now        func() time.Time // time.Now if nil
+	OpenHTTPS      func() (HTTPSAddress, error)
+	AuthorityFiles func() (certificate, profile []byte)
+	Robots         Robots // nil if no robot can say codes
+	Log            *slog.Logger
+	Now            func() time.Time // time.Now if nil
 }
 
 // Robots makes robots say login codes aloud.

@@ -9,8 +9,8 @@ import { reached } from "./first.place.js";
 
 const t = catalogue("microphone");
 
-// House describes the https address (web.House).
-interface House {
+// HTTPSAddress describes the https address (web.HTTPSAddress).
+interface HTTPSAddress {
   urls: string[];
   authority: string;
   fingerprint: string;
@@ -22,7 +22,7 @@ const platform = /iPhone|iPad/.test(navigator.userAgent) ? "iphone" : /Android/.
 export class MicrophoneView extends View {
   static properties = { busy: { state: true } };
   declare private busy: boolean;
-  private house: House | undefined;
+  private address: HTTPSAddress | undefined;
 
   static styles = [View.styles, css`
     ol, ul { display: grid; gap: var(--s2); padding-inline-start: 1.2rem; margin-block: var(--s3); }
@@ -42,12 +42,12 @@ export class MicrophoneView extends View {
   }
 
   protected async load(): Promise<void> {
-    this.house = await send<House>("POST", "api/v1/https");
+    this.address = await send<HTTPSAddress>("POST", "api/v1/https");
   }
 
   // url returns the https address at the name by which the browser knows Perch, because it may not find another.
   private get url(): string {
-    const urls = this.house!.urls;
+    const urls = this.address!.urls;
     return urls.find((u) => new URL(u).hostname === location.hostname) ?? urls[0]!;
   }
 
@@ -66,7 +66,7 @@ export class MicrophoneView extends View {
   }
 
   protected content(): unknown {
-    const { authority, fingerprint } = this.house!;
+    const { authority, fingerprint } = this.address!;
     const steps = (name: "iphone" | "android" | "computer", file: string, label: string, more: string[]) => html`<details ?open=${name === platform}>
       <summary>${t(name)}</summary><ol><li><a href=${file} download data-test=${`get-${name}`}>${label}</a></li>${more.map((s) => html`<li>${s}</li>`)}</ol></details>`;
     return html`<div class="stack">

@@ -6,34 +6,34 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// House describes the https address whose certificate Perch's own authority has signed.
-type House struct {
+// HTTPSAddress describes the https address whose certificate Perch's own authority has signed.
+type HTTPSAddress struct {
 	URLs        []string `json:"urls"`        // alternative base URLs, such as "https://perch.local:8443", the best first
 	Authority   string   `json:"authority"`   // name of the authority in the lists of browsers and phones
 	Fingerprint string   `json:"fingerprint"` // SHA-256 of the authority's certificate: AA:BB:CC
 }
 
-// openHouse opens and describes the https address. It returns an error if tls.listen is set, because Perch then makes no
+// openHTTPS opens and describes the https address. It returns an error if tls.listen is set, because Perch then makes no
 // certificate.
-func (s *Server) openHouse() (House, error) {
-	if s.o.House == nil {
-		return House{}, &httpserver.Fault{Word: "own_https", HTTP: http.StatusConflict,
+func (s *Server) openHTTPS() (HTTPSAddress, error) {
+	if s.o.OpenHTTPS == nil {
+		return HTTPSAddress{}, &httpserver.Fault{Word: "own_https", HTTP: http.StatusConflict,
 			Sentence: "Perch makes no certificate if tls.listen is set in the configuration: open the page at that address, over https"}
 	}
-	house, err := s.o.House()
+	address, err := s.o.OpenHTTPS()
 	if err != nil {
 		err = &httpserver.Fault{Word: "https_failed", HTTP: http.StatusInternalServerError, Err: err,
 			Sentence: "the page cannot be served over https: " + err.Error()}
 	}
-	return house, err
+	return address, err
 }
 
-// houseFile returns a file with which a device installs the authority, and its media type. The files need no
+// authorityFile returns a file with which a device installs the authority, and its media type. The files need no
 // authentication: they contain only a public certificate. A phone downloads them without the page's scripts.
-func (s *Server) houseFile(name string) (file []byte, mediaType string, err error) {
+func (s *Server) authorityFile(name string) (file []byte, mediaType string, err error) {
 	var certificate, profile []byte
-	if s.o.HouseFiles != nil {
-		certificate, profile = s.o.HouseFiles()
+	if s.o.AuthorityFiles != nil {
+		certificate, profile = s.o.AuthorityFiles()
 	}
 	switch name {
 	case "perch-authority.crt":
