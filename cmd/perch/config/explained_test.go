@@ -21,7 +21,7 @@ import (
 func TestTranslations(t *testing.T) {
 	english := map[string]string{}
 	config := Default()
-	for _, k := range listKeys(new(checker), &config, Default(), nil, secretTexts{}) {
+	for _, k := range listKeys(new(checker), &config, Default(), nil, secretMasker{}) {
 		inEntry := regexp.MustCompile(`\.\d+\.`).MatchString(k.Key) // a key in an entry of a list; the list has the documentation
 		if k.Doc == "" && !inEntry {
 			t.Errorf("the annotated sample does not explain %s", k.Key)

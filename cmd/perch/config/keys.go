@@ -72,7 +72,7 @@ func Changed(a, b *Config) (keys []string) {
 
 // listKeys returns all keys of a configuration, including those in entries of lists. fixed maps keys
 // to the command-line flags that set them.
-func listKeys(k *checker, c *Config, defaults Config, fixed map[string]string, hidden secretTexts) []Key {
+func listKeys(k *checker, c *Config, defaults Config, fixed map[string]string, hidden secretMasker) []Key {
 	l := keyLister{checker: k, fixed: fixed, hidden: hidden, docs: sampleDocs()}
 	l.list(reflect.ValueOf(c).Elem(), reflect.ValueOf(&defaults).Elem())
 	return l.keys
@@ -82,7 +82,7 @@ func listKeys(k *checker, c *Config, defaults Config, fixed map[string]string, h
 type keyLister struct {
 	*checker
 	fixed  map[string]string  // maps keys to the command-line flags that set them
-	hidden secretTexts        // texts that must not be shown
+	hidden secretMasker       // texts that must not be shown
 	docs   map[string]comment // maps keys to their documentation
 	keys   []Key
 }
@@ -145,11 +145,11 @@ func (l *keyLister) add(path []string, v, defaultValue reflect.Value, doc commen
 	if defaultValue.IsValid() {
 		key.Default = plainValue(path, defaultValue)
 	}
-	key.Value = l.hidden.value(plainValue(path, v))
+	key.Value = l.hidden.mask(plainValue(path, v))
 	if isSecret(path) && v.Kind() == reflect.String {
-		key.Value = secretSet{v.String() != ""}
+		key.Value = maskedSecret{v.String() != ""}
 	}
-	if _, ok := key.Value.(secretSet); ok {
+	if _, ok := key.Value.(maskedSecret); ok {
 		key.Type, key.Default = "secret", nil
 	}
 	if key.Sections = hasSections(v.Type()); key.Sections && v.Len() > 0 {
@@ -186,7 +186,7 @@ func (l *keyLister) from(name string) (from, by string) {
 }
 
 // plainValue converts the value of a key to types that encoding/json writes as the owner's file does.
-// It replaces secrets by secretSet.
+// It replaces secrets by maskedSecret.
 func plainValue(path []string, v reflect.Value) any {
 	switch x := v.Interface().(type) {
 	case Duration:
@@ -207,7 +207,7 @@ func plainValue(path []string, v reflect.Value) any {
 		for i := range v.Len() {
 			list = append(list, plainValue(append(slices.Clone(path), strconv.Itoa(i)), v.Index(i)))
 			if i > 0 && isSecretFlag(fmt.Sprint(v.Index(i-1))) {
-				list[i] = secretSet{true}
+				list[i] = maskedSecret{true}
 			}
 		}
 		return list
@@ -231,11 +231,11 @@ func plainValue(path []string, v reflect.Value) any {
 	return v.Interface()
 }
 
-// plainText returns the text of a key, or a secretSet if it is secret.
+// plainText returns the text of a key, or a maskedSecret if it is secret.
 func plainText(path []string, text string) any {
 	inEnv := len(path) > 1 && path[len(path)-2] == "env"
 	if text != "" && (inEnv || isSecret(path) || isSecretAddress(path, text) || secretFlag().MatchString(text) && strings.Contains(text, "=")) {
-		return secretSet{true}
+		return maskedSecret{true}
 	}
 	return text
 }

@@ -92,8 +92,8 @@ func (o *Overlay) Start(c *Config) error {
 type checkedConfig struct {
 	*checker
 	config Config
-	hidden secretTexts // texts that keys and faults must not show
-	faults Faults      // may contain secrets
+	hidden secretMasker // texts that keys and faults must not show
+	faults Faults       // may contain secrets
 }
 
 // checkTexts checks the texts of the owner's file and of the overlay as a start does.
@@ -117,7 +117,7 @@ func (o *Overlay) checkTexts(text, overlay []byte) checkedConfig {
 }
 
 // shown returns the faults for the API, without secrets.
-func (c checkedConfig) shown() []Fault { return c.hidden.faults(c.faults.forAPI()) }
+func (c checkedConfig) shown() []Fault { return c.hidden.maskFaults(c.faults.forAPI()) }
 
 // keys returns all keys of a configuration.
 func (o *Overlay) keys(c checkedConfig) []Key {
@@ -231,7 +231,7 @@ func (o *Overlay) Change(values map[string]any) (Changes, []Fault, error) {
 		for key := range values { // the error names no key, but the fault needs one, so it gets any of the changed keys
 			f.Key = key
 		}
-		return Changes{}, after.hidden.faults([]Fault{f}), nil
+		return Changes{}, after.hidden.maskFaults([]Fault{f}), nil
 	}
 	if err := o.write(next); err != nil {
 		_, undoErr := o.Applier.Apply(o.applied)
@@ -254,7 +254,7 @@ func (o *Overlay) prepareChange(values map[string]any) (after checkedConfig, nex
 	}
 	before := o.checkTexts(text, overlay)
 	if next, faults = o.editOverlay(before, text, overlay, values); len(faults) > 0 {
-		return before, nil, before.hidden.faults(faults), nil
+		return before, nil, before.hidden.maskFaults(faults), nil
 	}
 	after = o.checkTexts(text, next)
 	after.hidden = secretsOf(&after.config, text, overlay, next)

@@ -21,8 +21,8 @@ import (
 // Mask replaces secrets in texts that are shown.
 const Mask = "••••••"
 
-// secretSet replaces the values of secrets in JSON. Set reports whether the secret is set.
-type secretSet struct {
+// maskedSecret is shown in JSON in place of a secret. Set reports whether the secret is set.
+type maskedSecret struct {
 	Set bool `json:"set"`
 }
 
@@ -80,9 +80,9 @@ func isSecretAddress(path []string, value string) bool {
 	return err != nil || u.User != nil || u.RawQuery != ""
 }
 
-// secretTexts holds the secrets of a configuration, so that they can be masked wherever they appear: in a
+// secretMasker holds the secrets of a configuration, so that they can be masked wherever they appear: in a
 // YAML alias, a copy, a comment or a fault.
-type secretTexts struct {
+type secretMasker struct {
 	texts    map[string]bool
 	replacer *strings.Replacer // masks the longer secrets within other texts; nil if none exist
 }
@@ -91,9 +91,9 @@ type secretTexts struct {
 // Shorter texts are parts of many words.
 const minMaskedLength = 6
 
-// newSecretTexts returns the secretTexts of a list of secrets. It sorts the list.
-func newSecretTexts(secrets []string) secretTexts {
-	s := secretTexts{texts: map[string]bool{}}
+// newSecretMasker returns the secretMasker of a list of secrets. It sorts the list.
+func newSecretMasker(secrets []string) secretMasker {
+	s := secretMasker{texts: map[string]bool{}}
 	// Longer secrets come first. Otherwise a shorter secret with the same beginning would match, and the
 	// rest of the longer one would be shown.
 	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
@@ -110,7 +110,7 @@ func newSecretTexts(secrets []string) secretTexts {
 }
 
 // hide returns a text with its secrets masked.
-func (s secretTexts) hide(text string) string {
+func (s secretMasker) hide(text string) string {
 	if s.texts[text] {
 		return Mask
 	}
@@ -121,31 +121,31 @@ func (s secretTexts) hide(text string) string {
 }
 
 // isIn reports whether a text is or contains a secret.
-func (s secretTexts) isIn(text string) bool { return s.hide(text) != text }
+func (s secretMasker) isIn(text string) bool { return s.hide(text) != text }
 
-// value returns a JSON value with its secrets masked. It may change v.
-func (s secretTexts) value(v any) any {
+// mask returns a JSON value with its secrets masked. It may change v.
+func (s secretMasker) mask(v any) any {
 	switch v := v.(type) {
 	case string:
 		if s.isIn(v) {
-			return secretSet{true}
+			return maskedSecret{true}
 		}
 	case []any:
 		for i, item := range v {
-			v[i] = s.value(item)
+			v[i] = s.mask(item)
 		}
 	case map[string]any:
 		masked := map[string]any{}
 		for key, item := range v {
-			masked[s.hide(key)] = s.value(item)
+			masked[s.hide(key)] = s.mask(item)
 		}
 		return masked
 	}
 	return v
 }
 
-// faults masks the secrets in a list of faults, and returns the list.
-func (s secretTexts) faults(faults []Fault) []Fault {
+// maskFaults masks the secrets in a list of faults, and returns the list.
+func (s secretMasker) maskFaults(faults []Fault) []Fault {
 	for i, f := range faults {
 		faults[i].Key = s.hide(f.Key)
 		faults[i].Message = s.hide(f.Message)
@@ -177,7 +177,7 @@ func textsOf(value string) []string {
 // secretsOf returns the secrets that must be masked wherever they appear, of the files' texts and of the
 // configuration c that was read from them and from the environment. Values of env, which may be common words,
 // are among them only if an alias repeats them.
-func secretsOf(c *Config, texts ...[]byte) secretTexts {
+func secretsOf(c *Config, texts ...[]byte) secretMasker {
 	var secrets []string
 	for _, text := range texts {
 		if root, err := parseYAML(string(text)); err == nil {
@@ -190,7 +190,7 @@ func secretsOf(c *Config, texts ...[]byte) secretTexts {
 			secrets = append(secrets, textsOf(value)...)
 		}
 	})
-	return newSecretTexts(secrets)
+	return newSecretMasker(secrets)
 }
 
 // eachText calls do for every string in v, a part of the configuration.
@@ -296,7 +296,7 @@ func eachSecret(path []string, n *yaml.Node, secret, byName bool, do func(n *yam
 
 // maskSecrets masks the secrets in a text of the configuration: the secrets that it finds in the text, and
 // the texts in secrets. It returns an error if it cannot mask all of them.
-func maskSecrets(text string, secrets secretTexts) (string, error) {
+func maskSecrets(text string, secrets secretMasker) (string, error) {
 	root, err := parseYAML(text)
 	if err != nil {
 		return "", errNoYAML
