@@ -187,7 +187,7 @@ func (m *Memory) rememberAll(pending []*pendingEntry) {
 	c := m.newChange()
 	for _, p := range pending {
 		p.done = true
-		evicted, err := m.assignID(&p.entry)
+		evicted, err := m.prepareInsert(&p.entry)
 		if err != nil {
 			p.err = err
 			continue
@@ -209,10 +209,10 @@ func (m *Memory) rememberAll(pending []*pendingEntry) {
 	}
 }
 
-// assignID sets the ID of an entry: the ID of the entry with the same key, or else a new one.
+// prepareInsert sets the ID of an entry: the ID of the entry with the same key, or else a new one.
 // It returns the entries that must be evicted to make room, or ErrFull if a viewer's entry
 // would evict an unexpired entry of another source.
-func (m *Memory) assignID(e *Entry) (evicted []*indexed, err error) {
+func (m *Memory) prepareInsert(e *Entry) (evicted []*indexed, err error) {
 	if old, ok := m.index.byKey(e.Key); ok {
 		e.ID = old.ID
 		return nil, nil
