@@ -37,6 +37,11 @@ decoder_t *open_decoder(int argc, char **argv, reason_t *reason) {
     return ps;
 }
 
+void close_decoder(decoder_t *ps) {
+    ps_free(ps);
+    malloc_trim(0);
+}
+
 int add_word(decoder_t *ps, char *word, char *phones, reason_t *reason) {
     int id;
     error_reason = reason;

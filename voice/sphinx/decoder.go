@@ -187,8 +187,8 @@ func (d *decoder) setMean(m mean, frames int) {
 	C.set_mean(d.ps, (*C.float)(&m[0]), C.int(frames))
 }
 
-// close frees the memory of the decoder.
+// close frees the memory of the decoder, and returns it to the kernel.
 func (d *decoder) close() {
-	C.ps_free(d.ps)
+	C.close_decoder(d.ps)
 	d.ps = nil
 }

@@ -21,6 +21,9 @@ int add_word(decoder_t *ps, char *word, char *phones, reason_t *reason);
 int set_grammar(decoder_t *ps, char *name, char *jsgf, reason_t *reason);
 int use_grammar(decoder_t *ps, char *name, reason_t *reason);
 
+/* close_decoder frees the decoder and returns free memory to the kernel. */
+void close_decoder(decoder_t *ps);
+
 /* spans writes the words of the result to out, at most max_spans, and returns their number. */
 int spans(decoder_t *ps, span_t *out, int max_spans);
 

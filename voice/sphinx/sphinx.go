@@ -6,7 +6,7 @@
 // fits best, and the other for the sequence of phones (speech sounds) that fits best. If the
 // sentence fits clearly worse than the phones, the utterance is rejected. A pair of decoders
 // takes about 20 MB. Load creates the first pair; further pairs are created when all pairs are
-// in use.
+// in use. A pair that was not used for some minutes is closed.
 package sphinx
 
 import (
@@ -15,8 +15,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"perch/voice"
@@ -39,13 +39,26 @@ type Engine struct {
 	grammar   Grammar
 	log       *slog.Logger
 	gate      *gate
-	idle      chan *pair    // pairs that are not in use
 	closed    chan struct{} // closed by Close
 	closeOnce sync.Once
 
-	createMu sync.Mutex   // held while a pair is created
-	pairs    atomic.Int32 // number of pairs that exist
+	createMu sync.Mutex     // held while a pair is created; locked before mu
+	open     sync.WaitGroup // pairs that are not closed
+
+	mu    sync.Mutex
+	idle  []*idlePair // pairs that are not in use; the one that was used last is the last
+	pairs int         // number of pairs
 }
+
+// idlePair is a pair that is not in use.
+type idlePair struct {
+	*pair
+	expiry *time.Timer // calls closeIdle; whoever stops it may use the pair
+}
+
+// idleTime is how long an unused pair stays in memory. People who talk to a robot seldom pause for
+// longer; for the next talk, Warm loads the model again before anybody has spoken.
+const idleTime = 5 * time.Minute
 
 // New returns an engine. The model is loaded when it is first needed.
 func New(o Options) *Engine {
@@ -57,7 +70,6 @@ func New(o Options) *Engine {
 		grammar: o.Grammar,
 		log:     o.Log,
 		gate:    newGate(o.Pairs),
-		idle:    make(chan *pair, o.Pairs),
 		closed:  make(chan struct{}),
 	}
 }
@@ -66,7 +78,14 @@ func New(o Options) *Engine {
 func (e *Engine) Name() string { return "sphinx" }
 
 // Loaded reports whether the model is in memory.
-func (e *Engine) Loaded() bool { return e.pairs.Load() > 0 }
+func (e *Engine) Loaded() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.pairs > 0
+}
+
+// Warm is Load. It is called when a robot begins to listen.
+func (e *Engine) Warm(ctx context.Context) error { return e.Load(ctx) }
 
 // Load creates the first pair of decoders if none exists, which takes 0.1 s on a PC. The
 // error wraps voice.ErrUnavailable if the model is missing or the grammar has a fault that
@@ -81,11 +100,11 @@ func (e *Engine) Load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.idle <- p
+	e.putBack(p)
 	return nil
 }
 
-// newPair creates a pair. The caller holds createMu.
+// newPair creates a pair, which is in use until putBack. The caller holds createMu.
 func (e *Engine) newPair(ctx context.Context) (*pair, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -103,8 +122,11 @@ func (e *Engine) newPair(ctx context.Context) (*pair, error) {
 		}
 		return nil, fmt.Errorf("load the speech recognizer: %w", err)
 	}
-	e.pairs.Add(1)
-	e.log.Info("speech recognizer loaded", "pairs", e.pairs.Load(), "took", time.Since(start))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.pairs++
+	e.open.Add(1)
+	e.log.Info("speech recognizer loaded", "pairs", e.pairs, "took", time.Since(start))
 	return p, nil
 }
 
@@ -131,7 +153,7 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 	if err != nil {
 		return voice.Transcript{}, err
 	}
-	defer func() { e.idle <- p }()
+	defer e.putBack(p)
 	result, err := p.recognize(ctx, u, o.YesNo)
 	if err != nil {
 		return voice.Transcript{}, fmt.Errorf("recognize speech: %w", err)
@@ -143,28 +165,58 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 	return voice.Transcript{Text: result.text}, nil
 }
 
-// acquire returns an idle pair or creates one. The caller has entered the gate, so at most
-// Options.Pairs pairs are created.
+// acquire returns an idle pair or creates one; the caller must call putBack. The caller has entered
+// the gate, so at most Options.Pairs pairs are in use.
 func (e *Engine) acquire(ctx context.Context) (*pair, error) {
-	if p := e.idlePair(); p != nil {
+	if p := e.takeIdle(); p != nil {
 		return p, nil
 	}
 	e.createMu.Lock()
 	defer e.createMu.Unlock()
-	if p := e.idlePair(); p != nil {
+	if p := e.takeIdle(); p != nil {
 		return p, nil
 	}
 	return e.newPair(ctx)
 }
 
-// idlePair returns an idle pair, or nil if none exists.
-func (e *Engine) idlePair() *pair {
-	select {
-	case p := <-e.idle:
-		return p
-	default:
-		return nil
+// takeIdle returns the idle pair that was used last, or nil if no pair is idle.
+func (e *Engine) takeIdle() *pair {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for len(e.idle) > 0 {
+		last := e.idle[len(e.idle)-1]
+		e.idle = e.idle[:len(e.idle)-1]
+		if last.expiry.Stop() { // otherwise closeIdle closes it
+			return last.pair
+		}
 	}
+	return nil
+}
+
+// putBack makes a pair idle, and closes it if it stays idle for idleTime or the engine is closed.
+func (e *Engine) putBack(p *pair) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	i := &idlePair{pair: p}
+	after := idleTime
+	select {
+	case <-e.closed:
+		after = 0
+	default:
+	}
+	i.expiry = time.AfterFunc(after, func() { e.closeIdle(i) })
+	e.idle = append(e.idle, i)
+}
+
+// closeIdle closes a pair whose expiry has fired.
+func (e *Engine) closeIdle(i *idlePair) {
+	defer e.open.Done()
+	e.mu.Lock()
+	e.idle = slices.DeleteFunc(e.idle, func(other *idlePair) bool { return other == i })
+	e.pairs--
+	e.log.Info("speech recognizer unloaded", "pairs", e.pairs)
+	e.mu.Unlock()
+	i.close()
 }
 
 // errClosed is returned after Close.
@@ -174,13 +226,18 @@ var errClosed = fmt.Errorf("%w: the speech recognizer is closed", voice.ErrUnava
 // more than once.
 func (e *Engine) Close() {
 	e.closeOnce.Do(func() {
-		// No pair is created after this. The lock is not held while waiting, so that callers
+		// No pair is created after this. The locks are not held while waiting, so that callers
 		// of newPair get errClosed immediately.
 		e.createMu.Lock()
+		e.mu.Lock()
 		close(e.closed)
-		e.createMu.Unlock()
-		for ; e.pairs.Load() > 0; e.pairs.Add(-1) {
-			(<-e.idle).close()
+		for _, i := range e.idle {
+			if i.expiry.Stop() {
+				i.expiry.Reset(0)
+			}
 		}
+		e.mu.Unlock()
+		e.createMu.Unlock()
+		e.open.Wait()
 	})
 }

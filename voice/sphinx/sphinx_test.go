@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -26,6 +28,13 @@ func newEngine(t *testing.T, o Options) *Engine {
 	return e
 }
 
+// count returns the number of pairs.
+func count(e *Engine) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.pairs
+}
+
 func TestConcurrentLoadsMakeOnePair(t *testing.T) {
 	e := newEngine(t, Options{Grammar: small})
 	if e.Name() != "sphinx" || e.Loaded() {
@@ -40,7 +49,7 @@ func TestConcurrentLoadsMakeOnePair(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := e.pairs.Load(); n != 1 || !e.Loaded() {
+	if n := count(e); n != 1 || !e.Loaded() {
 		t.Errorf("%d pairs, want 1", n)
 	}
 }
@@ -128,8 +137,8 @@ func TestRecognizesWhileItIsBeingSpoken(t *testing.T) {
 func TestUtterancesDoNotAffectEachOther(t *testing.T) {
 	e := newEngine(t, Options{Grammar: small, Pairs: 1})
 	must.Succeed(t, e.Load(t.Context()))
-	p := <-e.idle
-	defer func() { e.idle <- p }()
+	p := e.takeIdle()
+	defer e.putBack(p)
 	sentence := speak(t, "slt", "good night")
 	first, err := p.recognize(t.Context(), voicetest.Utterance(sentence), false)
 	if err != nil || first.text != "good night" {
@@ -167,14 +176,17 @@ func TestCancelledInTheMiddleLeavesThePairClean(t *testing.T) {
 
 // busy starts to recognize an utterance, and waits until the engine has at least this number of pairs
 // and no pair is idle.
-func busy(t *testing.T, e *Engine, pairs int32) (u *voice.Utterance, done chan error) {
+func busy(t *testing.T, e *Engine, pairs int) (u *voice.Utterance, done chan error) {
 	t.Helper()
 	u, done = voice.NewUtterance(), make(chan error, 1)
 	go func() {
 		_, err := e.Recognize(t.Context(), u, voice.Options{})
 		done <- err
 	}()
-	for e.pairs.Load() < pairs || len(e.idle) > 0 {
+	for isIdle := true; isIdle || count(e) < pairs; {
+		e.mu.Lock()
+		isIdle = len(e.idle) > 0
+		e.mu.Unlock()
 		runtime.Gosched()
 	}
 	return u, done
@@ -182,11 +194,11 @@ func busy(t *testing.T, e *Engine, pairs int32) (u *voice.Utterance, done chan e
 
 func TestTheSecondPairIsMadeWhenTheFirstIsBusy(t *testing.T) {
 	e := newEngine(t, Options{Grammar: small})
-	if recognize(t, e, nil); e.pairs.Load() != 1 {
-		t.Fatalf("%d pairs after one utterance", e.pairs.Load())
+	if recognize(t, e, nil); count(e) != 1 {
+		t.Fatalf("%d pairs after one utterance", count(e))
 	}
-	if recognize(t, e, nil); e.pairs.Load() != 1 {
-		t.Fatalf("%d pairs after another", e.pairs.Load())
+	if recognize(t, e, nil); count(e) != 1 {
+		t.Fatalf("%d pairs after another", count(e))
 	}
 	first, firstDone := busy(t, e, 1)
 	second, secondDone := busy(t, e, 2)
@@ -207,9 +219,75 @@ func TestTheSecondPairIsMadeWhenTheFirstIsBusy(t *testing.T) {
 	if err := errors.Join(<-firstDone, <-secondDone); err != nil {
 		t.Error(err)
 	}
-	if n := e.pairs.Load(); n != 2 {
+	if n := count(e); n != 2 {
 		t.Errorf("%d pairs, want 2", n)
 	}
+}
+
+// TestIdlePairsAreClosed checks that a pair is closed when it was unused for idleTime, and not while it is in use, however
+// long that takes; and that its memory is then free.
+func TestIdlePairsAreClosed(t *testing.T) {
+	sentence := speak(t, "slt", "good night")
+	synctest.Test(t, func(t *testing.T) {
+		e := New(Options{Grammar: homeGrammar})
+		defer e.Close()
+		before := residentMB(t)
+		long, done := voice.NewUtterance(), make(chan error)
+		go func() {
+			_, err := e.Recognize(t.Context(), long, voice.Options{})
+			done <- err
+		}()
+		synctest.Wait()
+		recognize(t, e, sentence)
+		used := residentMB(t) - before
+		want := func(pairs int, when string) {
+			t.Helper()
+			synctest.Wait()
+			if n := count(e); n != pairs {
+				t.Errorf("%d pairs %s, want %d", n, when, pairs)
+			}
+		}
+		time.Sleep(idleTime - time.Second)
+		want(2, "before the end of the time")
+		time.Sleep(time.Second)
+		want(1, "while one of them is in use")
+		long.Finish()
+		must.Succeed(t, <-done)
+		for range 3 { // each use begins the time again
+			time.Sleep(idleTime - time.Second)
+			recognize(t, e, nil)
+		}
+		want(1, "after three uses")
+		time.Sleep(idleTime)
+		want(0, "that nobody uses")
+		left := residentMB(t) - before
+		if t.Logf("two pairs took %.1f MB, of which %.1f are left", used, left); used < 15 || left > used/4 {
+			t.Errorf("two pairs took %.1f MB, of which %.1f are left", used, left)
+		}
+		must.Succeed(t, e.Warm(t.Context()))
+		if want(1, "when a robot listens again"); recognize(t, e, sentence).Text != "good night" {
+			t.Error("nothing is understood afterwards")
+		}
+	})
+}
+
+// TestAnExpiredPairIsNotUsed checks that a pair whose time has just ended is closed, and not used again.
+func TestAnExpiredPairIsNotUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := New(Options{Grammar: small})
+		defer e.Close()
+		must.Succeed(t, e.Load(t.Context()))
+		e.mu.Lock() // closeIdle waits
+		time.Sleep(idleTime)
+		e.mu.Unlock()
+		if p := e.takeIdle(); p != nil {
+			t.Error("a pair is used that is being closed")
+		}
+		synctest.Wait()
+		if n := count(e); n != 0 {
+			t.Errorf("%d pairs are left", n)
+		}
+	})
 }
 
 func TestCloseWaitsAndThenRefuses(t *testing.T) {
