@@ -62,5 +62,5 @@ func (e *Engine) StatusText() string {
 	if e.Loaded() {
 		return "loaded"
 	}
-	return "loaded when the first robot comes"
+	return "loaded when a robot comes or listens"
 }
