@@ -40,6 +40,19 @@ func (r Recognizers) Recognize(ctx context.Context, u *Utterance, o Options) (Tr
 	return Transcript{}, errors.Join(failures...)
 }
 
+// RecognizePatiently recognizes an utterance. If r returns ErrBusy, which no recognizer does before the end
+// of the utterance, RecognizePatiently calls busy and then r again, with the option Patient. The error wraps
+// ErrBusy if that was too long, too.
+func RecognizePatiently(ctx context.Context, r Recognizer, u *Utterance, o Options, busy func()) (Transcript, error) {
+	t, err := r.Recognize(ctx, u, o)
+	if !errors.Is(err, ErrBusy) || ctx.Err() != nil {
+		return t, err
+	}
+	busy()
+	o.Patient = true
+	return r.Recognize(ctx, u, o)
+}
+
 // Synthesizers tries engines in order. If an engine fails after it has made some sound, the
 // next one is not tried, because the listener would hear the same text twice. If no engine has
 // read the text and an engine has returned ErrText, the text is divided by script: pieces in

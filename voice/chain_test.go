@@ -77,6 +77,59 @@ func TestMuteAndDeaf(t *testing.T) {
 	})
 }
 
+// crowded is a recognizer that is busy until an utterance waits patiently; then it returns err.
+type crowded struct{ err error }
+
+func (crowded) Name() string { return "crowded" }
+
+func (c crowded) Recognize(_ context.Context, _ *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+	if !o.Patient {
+		return voice.Transcript{}, voice.ErrBusy
+	}
+	return voice.Transcript{Text: "hello"}, c.err
+}
+
+// TestPatience checks that busy is called if all engines fail and one of them is busy, and that the engines are then
+// called with the option Patient.
+func TestPatience(t *testing.T) {
+	for name, c := range map[string]struct {
+		engines voice.Recognizers
+		busy    int
+		err     error
+	}{
+		"the only engine":          {voice.Recognizers{crowded{}}, 1, nil},
+		"the next has failed":      {voice.Recognizers{crowded{}, failing{}}, 1, nil},
+		"busy for too long":        {voice.Recognizers{crowded{voice.ErrBusy}}, 1, voice.ErrBusy},
+		"no engine is busy":        {voice.Recognizers{failing{}}, 0, voice.ErrUnavailable},
+		"the next is not busy":     {voice.Recognizers{crowded{}, greeter{}}, 0, nil},
+		"the first one has failed": {voice.Recognizers{failing{}, crowded{}}, 1, nil},
+	} {
+		times := 0
+		got, err := voice.RecognizePatiently(t.Context(), c.engines, voice.NewUtterance(), voice.Options{}, func() { times++ })
+		if !errors.Is(err, c.err) || err == nil && got.Text != "hello" || times != c.busy {
+			t.Errorf("%s: %+v, %v; busy %d times", name, got, err, times)
+		}
+	}
+}
+
+// greeter is a recognizer that recognizes "hello".
+type greeter struct{}
+
+func (greeter) Name() string { return "greeter" }
+
+func (greeter) Recognize(context.Context, *voice.Utterance, voice.Options) (voice.Transcript, error) {
+	return voice.Transcript{Text: "hello"}, nil
+}
+
+// failing is a recognizer that fails.
+type failing struct{}
+
+func (failing) Name() string { return "failing" }
+
+func (failing) Recognize(context.Context, *voice.Utterance, voice.Options) (voice.Transcript, error) {
+	return voice.Transcript{}, voice.ErrUnavailable
+}
+
 // reader is a synthesizer that reads texts in one language, and appends the language to read.
 type reader struct {
 	language string

@@ -46,6 +46,9 @@ type Options struct {
 	// Stranger is true if the robot has not been adopted, that is, accepted by the owner. A
 	// busy engine may serve other robots first.
 	Stranger bool
+	// Patient is true if an utterance may wait for a busy recognizer for several seconds after its end.
+	// Otherwise the recognizer soon returns ErrBusy, so that another can be asked. See RecognizePatiently.
+	Patient bool
 }
 
 // BaseLanguage returns the language of a BCP 47 tag in lower case, such as "en" of "en-GB".
@@ -90,6 +93,10 @@ type Synthesizer interface {
 // ErrUnavailable is wrapped by the errors of engines that cannot work at present, because a
 // program is missing or a server does not respond.
 var ErrUnavailable = errors.New("engine unavailable")
+
+// ErrBusy is wrapped by the errors of recognizers that work, but cannot recognize an utterance soon, because
+// too many others are being recognized. It wraps ErrUnavailable.
+var ErrBusy = fmt.Errorf("%w: it is busy with other utterances", ErrUnavailable)
 
 // ErrLanguage is wrapped by the errors of engines that do not support the language of a
 // call. It wraps ErrUnavailable.

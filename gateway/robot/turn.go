@@ -222,7 +222,7 @@ func (t *turn) recognize(ctx context.Context, u *voice.Utterance, o voice.Option
 		defer release()
 		o.Stranger = true
 	}
-	return t.options.Recognizer.Recognize(ctx, u, o)
+	return voice.RecognizePatiently(ctx, t.options.Recognizer, u, o, func() {})
 }
 
 // errSilent is the cause of a turn's failure if the agent has exceeded Options.Patience.

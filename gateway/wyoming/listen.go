@@ -107,7 +107,7 @@ func (l *listening) add(payload []byte) {
 func (c *connection) recognize(ctx context.Context, r voice.Recognizer, u *voice.Utterance, o voice.Options) error {
 	var t voice.Transcript
 	err := c.s.recognizers.run(ctx, recognizeTimeout, func(ctx context.Context) (err error) {
-		t, err = r.Recognize(ctx, u, o)
+		t, err = voice.RecognizePatiently(ctx, r, u, o, func() {})
 		return err
 	})
 	if err != nil {

@@ -120,8 +120,8 @@ type watchedRecognizer struct {
 	trial bool // use the engine even if it has just failed
 }
 
-// Recognize implements voice.Recognizer. An engine that does not support a robot's own language has
-// not failed.
+// Recognize implements voice.Recognizer. An engine that does not support a robot's own language, or is
+// busy, has not failed.
 func (e watchedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	if err := e.resting(e.trial); err != nil {
 		return voice.Transcript{}, err
@@ -134,7 +134,7 @@ func (e watchedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, o 
 		}
 		e.waits.add(e.Now().Sub(began))
 	}
-	if foreign := o.Language != e.language && errors.Is(err, voice.ErrLanguage); ctx.Err() == nil && !foreign {
+	if foreign := o.Language != e.language && errors.Is(err, voice.ErrLanguage); ctx.Err() == nil && !foreign && !errors.Is(err, voice.ErrBusy) {
 		e.RecordUse(began, err)
 	}
 	return t, err

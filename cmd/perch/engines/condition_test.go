@@ -405,6 +405,20 @@ func TestAnUnknownLanguageGoesToTheNextEngine(t *testing.T) {
 	}
 }
 
+// TestABusyEngineIsAskedAgain: if a recognizer is busy, the next one gets the utterance, and the busy one the utterance
+// after that.
+func TestABusyEngineIsAskedAgain(t *testing.T) {
+	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, faults *[]event.Event) {
+		busy, next := &scripted{err: voice.ErrBusy}, &scripted{}
+		for range 2 {
+			must.Value(voice.Recognizers{watchedRecognizer{busy, c, false}, next}.Recognize(t.Context(), voice.NewUtterance(), voice.Options{}))(t)
+		}
+		if busy.uses != 2 || next.uses != 2 || c.Failures() > 0 || len(*faults) > 0 {
+			t.Errorf("asked %d and %d times, %d failures, %v", busy.uses, next.uses, c.Failures(), *faults)
+		}
+	})
+}
+
 // slow is an engine that takes a second to begin its output, and another second to end it.
 type slow struct{ *scripted }
 

@@ -109,7 +109,7 @@ func (t Trials) Recognize(ctx context.Context, part string, pcm []int16) (string
 	u.Write(pcm)
 	u.Finish()
 	o := t.speech()
-	o.Stranger = true // gives priority to the utterances of adopted robots
+	o.Stranger, o.Patient = true, true // gives priority to the utterances of adopted robots
 	heard, err := watchedRecognizer{n.Recognizer, n.condition, true}.Recognize(ctx, u, o)
 	return strings.TrimSpace(heard.Text), err
 }

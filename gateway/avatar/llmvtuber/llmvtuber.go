@@ -262,7 +262,7 @@ func (s *Server) recognize(ctx context.Context, utterance *voice.Utterance) (str
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-	t, err := o.Recognizer.Recognize(ctx, utterance, voice.Options{Language: o.Speech.Language})
+	t, err := voice.RecognizePatiently(ctx, o.Recognizer, utterance, voice.Options{Language: o.Speech.Language}, func() {})
 	if err != nil || t.Refused {
 		return "", err
 	}
