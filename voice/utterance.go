@@ -17,6 +17,7 @@ type Utterance struct {
 	ended    time.Time     // when the utterance was finished
 	dropped  bool          // the sound is not needed: pcm stays empty
 	grown    chan struct{} // closed by the next write or by Finish; nil if no reader waits
+	end      chan struct{} // closed by Finish
 
 	partial      string // the recognizer's text so far
 	partialSince int    // number of samples after which the recognizer first had this text
@@ -53,7 +54,7 @@ func durationOf(samples int) time.Duration { return time.Duration(samples) * tim
 
 // NewUtterance returns an empty utterance.
 func NewUtterance() *Utterance {
-	return &Utterance{}
+	return &Utterance{end: make(chan struct{})}
 }
 
 // Write appends 16 kHz PCM and does not wait for readers. It returns false if it dropped any
@@ -81,9 +82,13 @@ func (u *Utterance) Finish() {
 	defer u.mu.Unlock()
 	if !u.finished {
 		u.finished, u.ended = true, time.Now()
+		close(u.end)
 		u.wakeReaders()
 	}
 }
+
+// Finished returns a channel that Finish closes.
+func (u *Utterance) Finished() <-chan struct{} { return u.end }
 
 // FinishedAt returns when Finish was called first, or the zero time before that.
 func (u *Utterance) FinishedAt() time.Time {
