@@ -27,7 +27,7 @@ func FuzzSession(f *testing.F) {
 	// The phrases are encoded once, because encoding them in each run would take most of the time.
 	phrases := map[string]phrase{}
 	packets := must.Value(synthesize(f.Context(), "Yes?", &beepSynthesizer{hurry: hurried}, voice.Options{}))(f)
-	for _, name := range []string{dialogue.PhraseAwake, phraseMisheard, phraseFailed, phraseAway, phraseDeaf} {
+	for _, name := range []string{dialogue.PhraseAwake, phraseMisheard, phraseFailed, phraseAway, phraseDeaf, phraseMoment} {
 		phrases[name] = phrase{happy, "Yes?", packets}
 	}
 	f.Fuzz(func(t *testing.T, script []byte) {

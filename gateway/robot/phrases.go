@@ -12,12 +12,13 @@ import (
 	"perch/voice"
 )
 
-// Names of the phrases that a robot speaks when a turn fails.
+// Names of the phrases that a robot speaks when a turn fails or has to wait.
 const (
 	phraseMisheard  = "misheard"          // the utterance was not understood
 	phraseFailed    = vision.PhraseFailed // a brain failed during the turn
 	phraseAway      = "away"              // no brain can be reached
 	phraseDeaf      = "deaf"              // no recognizer can be reached
+	phraseMoment    = "moment"            // the recognizers are busy; the answer follows
 	phraseUnhearing = "unhearing"         // the character does not hear; spoken rarely, so not synthesized ahead
 	phraseStranger  = "stranger"          // brains answer adopted robots only; spoken rarely, so not synthesized ahead
 )
@@ -72,7 +73,7 @@ func (b *phrasebook) prepare(ctx context.Context, texts agent.Phrases, synthesiz
 		defer b.mu.Unlock()
 		b.preparing, b.complete = false, complete
 	}()
-	for _, name := range []string{dialogue.PhraseAwake, phraseMisheard, phraseFailed, phraseAway, phraseDeaf} {
+	for _, name := range []string{dialogue.PhraseAwake, phraseMisheard, phraseFailed, phraseAway, phraseDeaf, phraseMoment} {
 		p := phrase{}
 		p.face, p.text = agent.SplitEmotion(texts(o.Language, name))
 		if p.text == "" {

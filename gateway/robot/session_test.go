@@ -325,6 +325,58 @@ func TestFailuresAreSpokenAndTheNextTurnIsClean(t *testing.T) {
 	}
 }
 
+// crowdedRecognizer is busy for a second after the end of an utterance, and then needs three more seconds if the utterance
+// waits patiently.
+type crowdedRecognizer struct {
+	transcript voice.Transcript
+	err        error
+}
+
+func (*crowdedRecognizer) Name() string { return "crowded" }
+
+func (c *crowdedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+	if err := u.Wait(ctx); err != nil {
+		return voice.Transcript{}, err
+	}
+	if !o.Patient {
+		time.Sleep(time.Second)
+		return voice.Transcript{}, voice.ErrBusy
+	}
+	time.Sleep(3 * time.Second)
+	return c.transcript, c.err
+}
+
+// TestBusyRecognizersAreWaitedFor checks that a robot asks for a moment once if the recognizers are busy, and then answers,
+// or says that it has failed.
+func TestBusyRecognizersAreWaitedFor(t *testing.T) {
+	recognizer := &crowdedRecognizer{}
+	talking(t, answer("Yes."), func(k *talk) {
+		const moment = "face thinking, tts start, sentence moment, 10 packets"
+		for _, c := range []struct {
+			transcript voice.Transcript
+			err        error
+			want       string
+		}{
+			{voice.Transcript{Text: "x"}, nil, "stt x, face happy, sentence Yes., 7 packets, tts stop"},
+			{voice.Transcript{}, voice.ErrBusy, "face sad, sentence failed, 10 packets, tts stop"},
+			{voice.Transcript{Refused: true}, nil, "stt …, face thinking, sentence misheard, 14 packets, tts stop"},
+			{voice.Transcript{Refused: true}, nil, "stt …, face thinking, sentence misheard, 14 packets, tts stop"}, // although it is not TurnStart.Aloud
+		} {
+			recognizer.transcript, recognizer.err = c.transcript, c.err
+			k.channel.forget()
+			k.listen(xiaozhi.Auto)
+			k.speak()
+			time.Sleep(8 * time.Second)
+			k.wantStory(moment + ", " + c.want)
+		}
+	}, func(o *Options) {
+		o.Recognizer = recognizer
+		o.Phrases = func(_, name string) string {
+			return map[string]string{"moment": "🤔 moment", "failed": "😢 failed", "misheard": "🤔 misheard"}[name]
+		}
+	})
+}
+
 // TestAFailureBeforeThePhrasesAreMade checks that a phrase that is not synthesized yet is synthesized when it is needed.
 func TestAFailureBeforeThePhrasesAreMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

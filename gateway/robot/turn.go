@@ -162,10 +162,14 @@ func (t *turn) synthesizePhrase(ctx context.Context, name string) error {
 }
 
 // listen recognizes an utterance while it is spoken. The text is empty if the recognizer did not
-// understand it; listen then makes the robot say so if start.Aloud is set. If the recognizer fails,
-// listen makes the robot say so, and returns the error.
+// understand it; listen then makes the robot say so if start.Aloud is set. If the recognizers are busy, the
+// robot asks for a moment. If the recognizer fails, listen makes the robot say so, and returns the error.
 func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
-	transcript, err := t.recognize(ctx, u, t.character.Speech)
+	promised := false // the robot has asked for a moment
+	transcript, err := t.recognize(ctx, u, t.character.Speech, func() {
+		promised = true
+		t.playPhrase(ctx, phraseMoment)
+	})
 	t.clock.endStage(event.StageRecognize)
 	switch {
 	case ctx.Err() != nil:
@@ -176,7 +180,7 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 			return "", ctx.Err()
 		}
 		name := phraseDeaf
-		if errors.Is(err, errTooManyStrangerTurns) {
+		if errors.Is(err, errTooManyStrangerTurns) || errors.Is(err, voice.ErrBusy) {
 			name = phraseFailed
 		}
 		t.playPhrase(ctx, name)
@@ -188,7 +192,7 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 		if t.character.Speech.Deaf {
 			name = phraseUnhearing
 		}
-		if t.start.Aloud {
+		if t.start.Aloud || promised {
 			t.playPhrase(ctx, name)
 		}
 		return "", nil
@@ -211,8 +215,9 @@ func (t *turn) setLanguage(detected string) {
 // errTooManyStrangerTurns is the error of a stranger's turn that gets no slot.
 var errTooManyStrangerTurns = errors.New("people are talking to too many robots that nobody has adopted")
 
-// recognize recognizes an utterance. A stranger's utterance needs a free slot.
-func (t *turn) recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+// recognize recognizes an utterance. A stranger's utterance needs a free slot. busy is called if the
+// utterance must wait for a recognizer.
+func (t *turn) recognize(ctx context.Context, u *voice.Utterance, o voice.Options, busy func()) (voice.Transcript, error) {
 	if !t.trusted.Load() {
 		release, ok := t.session.shared.strangers.utterances.acquire()
 		if !ok {
@@ -222,7 +227,7 @@ func (t *turn) recognize(ctx context.Context, u *voice.Utterance, o voice.Option
 		defer release()
 		o.Stranger = true
 	}
-	return voice.RecognizePatiently(ctx, t.options.Recognizer, u, o, func() {})
+	return voice.RecognizePatiently(ctx, t.options.Recognizer, u, o, busy)
 }
 
 // errSilent is the cause of a turn's failure if the agent has exceeded Options.Patience.
@@ -420,7 +425,7 @@ func (t *turn) awaitAnswer(ctx context.Context) (agent.Answer, error) {
 		case u := <-t.utterances:
 			options := t.character.Speech
 			options.YesNo = true
-			transcript, err := t.recognize(ctx, u, options)
+			transcript, err := t.recognize(ctx, u, options, func() {})
 			if err != nil {
 				return agent.Answer{}, fmt.Errorf("recognize an answer: %w", err)
 			}
