@@ -113,7 +113,8 @@ const (
 func (e Ending) percent() time.Duration { return [...]time.Duration{100, 40, 85, 300}[e] }
 
 // Expect judges the recognizer's partial text of u, the current utterance, if the recognizer has
-// processed all sound but the latest maxBehind, and its text has not changed for unchangedFor of sound.
+// processed the speech and unchangedFor of the silence after it, or all sound but the latest maxBehind,
+// and if its text has not changed for unchangedFor of sound.
 // The silence that ends the current speech is that of the ending. Expect calls judge once for each
 // new text. It must be called before Feed.
 func (e *EndPointer) Expect(u *Utterance, judge func(text string) Ending) {
@@ -121,7 +122,7 @@ func (e *EndPointer) Expect(u *Utterance, judge func(text string) Ending) {
 		return
 	}
 	heard := u.Partial()
-	if heard.Text == "" || heard.Text == e.judgedText || heard.Unchanged < unchangedFor || heard.Behind > maxBehind {
+	if heard.Text == "" || heard.Text == e.judgedText || heard.Unchanged < unchangedFor || heard.Behind > max(maxBehind, e.Quiet()-unchangedFor) {
 		return
 	}
 	e.judgedText = heard.Text
@@ -136,6 +137,12 @@ const (
 
 // windowsIn returns the number of windows of a duration.
 func windowsIn(d time.Duration) int { return int(d / (20 * time.Millisecond)) }
+
+// Paused reports whether the person pauses in the current speech, which may be its end.
+func (e *EndPointer) Paused() bool { return e.speaking && e.Quiet() >= shortestPause }
+
+// shortestPause is longer than the silence within and between words.
+const shortestPause = 240 * time.Millisecond
 
 // endSpeech marks the current speech as ended.
 func (e *EndPointer) endSpeech() { e.speaking, e.recent, e.pitched = false, 0, 0 }

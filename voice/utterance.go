@@ -16,7 +16,8 @@ type Utterance struct {
 	finished bool
 	ended    time.Time     // when the utterance was finished
 	dropped  bool          // the sound is not needed: pcm stays empty
-	grown    chan struct{} // closed by the next write or by Finish; nil if no reader waits
+	paused   bool          // the person pauses; see SetPaused
+	grown    chan struct{} // closed by the next write, SetPaused or Finish; nil if no reader waits
 	end      chan struct{} // closed by Finish
 
 	partial      string // the recognizer's text so far
@@ -105,6 +106,25 @@ func (u *Utterance) Drop() {
 	u.dropped, u.pcm = true, nil
 }
 
+// SetPaused records whether the person pauses, which may be the end of the utterance. It has no effect on a
+// finished utterance.
+func (u *Utterance) SetPaused(paused bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if paused != u.paused && !u.finished {
+		u.paused = paused
+		u.wakeReaders()
+	}
+}
+
+// changes returns a channel that the next change closes. The caller holds u.mu.
+func (u *Utterance) changes() <-chan struct{} {
+	if u.grown == nil {
+		u.grown = make(chan struct{})
+	}
+	return u.grown
+}
+
 // wakeReaders wakes the readers that wait for more sound. The caller holds u.mu.
 func (u *Utterance) wakeReaders() {
 	if u.grown != nil {
@@ -134,10 +154,7 @@ func (u *Utterance) Read(ctx context.Context, buf []int16, offset int) (int, err
 			u.mu.Unlock()
 			return n, ctx.Err()
 		}
-		if u.grown == nil {
-			u.grown = make(chan struct{})
-		}
-		grown := u.grown
+		grown := u.changes()
 		u.mu.Unlock()
 		select {
 		case <-grown:

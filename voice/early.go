@@ -1,0 +1,93 @@
+package voice
+
+import "context"
+
+// RecognizeEarly recognizes u with a recognizer that does most of its work after the end of an utterance. When
+// the person pauses, it passes the sound so far to recognize as an utterance that is finished. If the person
+// says no more, the result of that call is the transcript of u. If the person goes on, the call is cancelled,
+// and there is another one at the next pause. Its text becomes the partial text of u. A stranger's utterance
+// is recognized once, at its end.
+func RecognizeEarly(ctx context.Context, u *Utterance, o Options, recognize func(context.Context, *Utterance, Options) (Transcript, error)) (Transcript, error) {
+	for !o.Stranger {
+		sound, err := u.awaitPause(ctx)
+		if err != nil {
+			return Transcript{}, err
+		}
+		if sound == nil {
+			break
+		}
+		if t, ended, err := recognizePaused(ctx, u, sound, o, recognize); ended {
+			return t, err
+		}
+		if ctx.Err() != nil {
+			return Transcript{}, ctx.Err()
+		}
+	}
+	return recognize(ctx, u, o)
+}
+
+// recognizePaused recognizes sound, the beginning of u, while the person pauses. ended is false if the person
+// goes on.
+func recognizePaused(ctx context.Context, u, sound *Utterance, o Options, recognize func(context.Context, *Utterance, Options) (Transcript, error)) (t Transcript, ended bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	recognized := make(chan struct{})
+	go func() {
+		defer close(recognized)
+		t, err = recognize(ctx, sound, o)
+		if err == nil && !t.Refused {
+			u.setPausedText(t.Text, len(sound.pcm))
+		}
+	}()
+	if ended = u.awaitEnd(ctx); !ended {
+		cancel()
+	}
+	<-recognized
+	return t, ended, err
+}
+
+// awaitPause waits until the person pauses, and returns the sound so far as a finished utterance. It returns
+// nil if u is finished.
+func (u *Utterance) awaitPause(ctx context.Context) (sound *Utterance, err error) {
+	err = u.await(ctx, func() bool {
+		if u.paused && !u.finished {
+			sound = &Utterance{pcm: u.pcm[:len(u.pcm):len(u.pcm)], finished: true}
+		}
+		return u.paused || u.finished
+	})
+	return sound, err
+}
+
+// awaitEnd waits until the person goes on or u is finished, and reports whether u is finished and the person
+// has not gone on. It returns false if ctx ends first.
+func (u *Utterance) awaitEnd(ctx context.Context) (ended bool) {
+	err := u.await(ctx, func() bool {
+		ended = u.paused && u.finished
+		return !u.paused || u.finished
+	})
+	return ended && err == nil
+}
+
+// await waits until done returns true, or returns ctx's error. It calls done with u.mu held, after each change.
+func (u *Utterance) await(ctx context.Context, done func() bool) error {
+	for {
+		u.mu.Lock()
+		if done() {
+			u.mu.Unlock()
+			return nil
+		}
+		changed := u.changes()
+		u.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// setPausedText records the text of the first samples, the last of which are a pause.
+func (u *Utterance) setPausedText(text string, samples int) {
+	u.SetPartial(text, samples-int(unchangedFor.Seconds()*MicRate))
+	u.SetPartial(text, samples)
+}
