@@ -1,6 +1,7 @@
 package robot
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -97,4 +98,41 @@ func TestSilenceDependsOnTheSentence(t *testing.T) {
 			}
 		}, func(o *Options) { o.Ending = func(string, string, bool) voice.Ending { return voice.Answered } })
 	})
+}
+
+// earlyRecognizer needs 300 ms after the end of an utterance, or after the pause that becomes its end.
+type earlyRecognizer struct{}
+
+func (earlyRecognizer) Name() string { return "early" }
+
+func (earlyRecognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+	return voice.RecognizeEarly(ctx, u, o, func(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
+		if err := u.Wait(ctx); err != nil {
+			return voice.Transcript{}, err
+		}
+		time.Sleep(300 * time.Millisecond)
+		return voice.Transcript{Text: "what time is it"}, ctx.Err()
+	})
+}
+
+// TestRecognitionBeginsBeforeTheUtteranceEnds checks that an utterance is recognized in the silence that ends it. A stranger's
+// is not.
+func TestRecognitionBeginsBeforeTheUtteranceEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Options)
+		want   int64 // milliseconds
+	}{"adopted": {func(*Options) {}, 0}, "a stranger": {strangers, 300}} {
+		t.Run(name, func(t *testing.T) {
+			talking(t, answer("Late."), func(k *talk) {
+				k.hears(xiaozhi.Auto)
+				k.pass(3 * time.Second)
+				for _, e := range k.envelopes() {
+					if ended, is := e.Event.(event.TurnEnded); is && ended.Stages[event.StageRecognize] == c.want {
+						return
+					}
+				}
+				t.Errorf("no turn took %d ms for recognition: %v", c.want, k.envelopes())
+			}, c.change, func(o *Options) { o.Recognizer = earlyRecognizer{} })
+		})
+	}
 }

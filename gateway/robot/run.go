@@ -190,6 +190,9 @@ func (l *loop) handleAudio(ctx context.Context, a xiaozhi.Audio) {
 		l.expectEnding()
 		edge = l.mic.endPointer.Feed(pcm)
 	}
+	if edge == voice.NoEdge && l.utterance != nil {
+		l.utterance.SetPaused(l.mic.endPointer.Paused())
+	}
 	l.tap.PacketFromRobot(l.mic.endPointer.Voiced() || l.state.Mode() == xiaozhi.Manual && l.state.Hearing())
 	switch edge {
 	case voice.SpeechBegan:

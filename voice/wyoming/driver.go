@@ -47,6 +47,12 @@ type asRecognizer struct{ *Engine }
 // Check returns an error if no server can recognize.
 func (r asRecognizer) Check(ctx context.Context) error { return r.CheckRecognize(ctx, voice.Options{}) }
 
+// Recognize implements voice.Recognizer. It begins when the person pauses, because most servers recognize an
+// utterance only when they have all of it.
+func (r asRecognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+	return voice.RecognizeEarly(ctx, u, o, r.Engine.Recognize)
+}
+
 // SynthesizerKeys are the keys of a synthesizer of kind wyoming in the configuration.
 type SynthesizerKeys struct {
 	URL    string        `yaml:"url" doc:"tcp://host:port. If empty, Perch searches the network for a server."`
