@@ -55,6 +55,12 @@ func allRuns() []run {
 		}},
 		{program, "^BenchmarkTalk$", "1x", slices.Concat(startRows("100", 120, 65), startRows("200", 250, 75),
 			processorRows("1"), processorRows("10"), processorRows("50"), processorRows("100"))},
+		{program, "^BenchmarkCrowd$", "1x", []row{
+			{"100 people at once, embedded recognizer: first sound, p95", "BenchmarkCrowd", "ms-sound-p95", "ms", maximum, 2000, ""},
+			{"100 people at once, embedded recognizer: words recognized, p95", "BenchmarkCrowd", "ms-words-p95", "ms", maximum, 12000, ""},
+			{"100 people at once, embedded recognizer: told that it took too long", "BenchmarkCrowd", "unrecognized", "", maximum, 0,
+				"the recognizer takes about 150 ms of a processor for each, and the simulated robots run on the same processors"},
+		}},
 		{program, "^BenchmarkAnswer$", "10x", []row{
 			{"text to first audio, engines that answer at once, p50", "BenchmarkAnswer/at-once", added, "ms", maximum, 6,
 				"the first packet waits 14 ms, because a robot empties its queue when it begins to speak"},

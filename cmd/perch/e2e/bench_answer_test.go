@@ -22,15 +22,16 @@ import (
 	"perch/waittest"
 )
 
-// answers returns the times from the end of each utterance, that is the robot's listen stop message, to the
-// first packet of the answer.
-func answers(t testing.TB, transcript string) (all []time.Duration) {
+// waits returns the times from the end of each utterance, that is the robot's listen stop message, to the first packet
+// of sound, and to the utterance's words, if it was recognized.
+func waits(t testing.TB, transcript string) (sounds, words []time.Duration) {
 	var stopped time.Time
+	sounded := true
 	for lines := bufio.NewScanner(strings.NewReader(transcript)); lines.Scan(); {
 		var l struct {
 			At    time.Time
 			From  string
-			JSON  struct{ Type, State string }
+			JSON  struct{ Type, State, Text string }
 			Bytes *int
 		}
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
@@ -38,13 +39,14 @@ func answers(t testing.TB, transcript string) (all []time.Duration) {
 		}
 		switch {
 		case l.From == "robot" && l.JSON.Type == "listen" && l.JSON.State == "stop":
-			stopped = l.At
-		case l.From == "server" && l.Bytes != nil && !stopped.IsZero():
-			all = append(all, l.At.Sub(stopped))
-			stopped = time.Time{}
+			stopped, sounded = l.At, false
+		case l.From == "server" && l.JSON.Type == "stt" && l.JSON.Text != "…" && !stopped.IsZero():
+			words = append(words, l.At.Sub(stopped))
+		case l.From == "server" && l.Bytes != nil && !sounded:
+			sounds, sounded = append(sounds, l.At.Sub(stopped)), true
 		}
 	}
-	return all
+	return sounds, words
 }
 
 // writtenConfig writes the engines of a configuration into a file, and returns its path.
@@ -105,7 +107,7 @@ func BenchmarkAnswer(b *testing.B) {
 					Say: say, Transcript: f})
 				must.Succeed(b, err)
 				must.Succeed(b, robot.Run(b.Context()))
-				times := answers(b, f.String())
+				times, _ := waits(b, f.String())
 				if len(times) != 1 {
 					b.Fatalf("%d answers to one utterance", len(times))
 				}

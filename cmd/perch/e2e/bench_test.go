@@ -21,6 +21,7 @@ import (
 	"perch/firmware-tools/simrobot"
 	"perch/must"
 	"perch/voice"
+	"perch/waittest"
 )
 
 // These benchmarks print the figures that make bench compares with goals. They run the program as a
@@ -224,6 +225,35 @@ func BenchmarkTalk(b *testing.B) {
 				report(b, all, a.cpu(b)-before, answer)
 			}
 		})
+	}
+}
+
+// BenchmarkCrowd makes 100 robots speak at the same time to the embedded recognizer, and measures how long people wait
+// after the end of their speech: until they hear something, which may be that the robot asks for a moment, and until
+// their words are recognized. unrecognized is the number of people who are told that it took too long.
+func BenchmarkCrowd(b *testing.B) {
+	const text, robots = "what time is it", 100
+	say := appliancetest.Sentences(b, text)
+	a := start(b, b.TempDir())
+	defer a.stop()
+	load(b, a.url, 1, say, nil) // makes the appliance synthesize its phrases
+	for b.Loop() {
+		transcripts := make([]waittest.Buffer, robots)
+		load(b, a.url, robots, say, func(i int, o *simrobot.Options) { o.Mode, o.Transcript = xiaozhi.Manual, &transcripts[i] })
+		var sounds, words []time.Duration
+		for i := range transcripts {
+			sound, recognized := waits(b, transcripts[i].String())
+			if sounds = append(sounds, sound...); len(sound) != 1 {
+				b.Errorf("robot %d is answered %d times", i, len(sound))
+			}
+			words = append(words, recognized...)
+		}
+		for name, all := range map[string][]time.Duration{"sound": sounds, "words": words} {
+			for quantile, q := range map[string]float64{"p50": 0.5, "p95": 0.95, "max": 1} {
+				b.ReportMetric(float64(simrobot.Quantile(all, q).Milliseconds()), "ms-"+name+"-"+quantile)
+			}
+		}
+		b.ReportMetric(float64(robots-len(words)), "unrecognized")
 	}
 }
 
