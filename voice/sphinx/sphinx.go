@@ -133,9 +133,9 @@ func (e *Engine) newPair(ctx context.Context) (*pair, error) {
 // Recognize returns the sentence of the grammar that was spoken, or a refused transcript if no
 // sentence was spoken. If o.YesNo is set and the grammar has answers, Recognize searches only
 // for answers. It loads the model if necessary. If all pairs are in use, it waits while u stores
-// the sound, but not for long after the end of u: then the error wraps voice.ErrBusy. With o.Stranger it decodes the utterance only when the utterance is finished, and after
-// waiting utterances of adopted robots. The error wraps voice.ErrLanguage for languages other than
-// English.
+// the sound, but not for long after the end of u: then the error wraps voice.ErrBusy. With
+// o.Stranger it decodes the utterance only when the utterance is finished, and after waiting
+// utterances of adopted robots. The error wraps voice.ErrLanguage for languages other than English.
 func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	if language := voice.BaseLanguage(o.Language); language != "" && language != "en" {
 		return voice.Transcript{}, fmt.Errorf("%w: sphinx only supports English, not %q", voice.ErrLanguage, o.Language)

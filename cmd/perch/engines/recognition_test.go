@@ -132,7 +132,7 @@ func TestWhatIsUnderstood(t *testing.T) {
 	for _, name := range voices {
 		wg.Go(func() {
 			for _, text := range append(slices.Clone(commandsSpoken), othersSpoken...) {
-				got, err := e.Recognizers.Recognize(t.Context(), asARobotSendsIt(t, name, text), voice.Options{Language: "en"})
+				got, err := e.Recognizers.Recognize(t.Context(), asARobotSendsIt(t, name, text), voice.Options{Language: "en", Patient: true})
 				if err != nil {
 					t.Error(err)
 					return
