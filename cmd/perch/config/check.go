@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"perch/agent"
 	"perch/agent/reflex"
@@ -96,7 +97,7 @@ func checkAddresses(k *checker, c *Config) {
 	}
 }
 
-// checkPublicURL checks that the firmware can use a URL: http, a host and a port, and no path.
+// checkPublicURL checks that the firmware can use a URL: http, a host and a port, and nothing else.
 func checkPublicURL(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" || u.Hostname() == "" || u.Port() == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
@@ -117,7 +118,7 @@ func checkIdentity(k *checker, c *Config) {
 	if _, err := c.Zone(); err != nil {
 		k.fault("timezone", fmt.Errorf("%q is not a time zone such as Europe/Berlin", c.Timezone))
 	}
-	if n := len(strings.TrimSpace(c.Persona.Name)); n == 0 || n > 60 {
+	if n := utf8.RuneCountInString(strings.TrimSpace(c.Persona.Name)); n == 0 || n > 60 {
 		k.fault("persona.name", errors.New("a name has 1 to 60 characters"))
 	}
 }

@@ -76,6 +76,16 @@ func TestNoFileIsTheDefaults(t *testing.T) {
 	}
 }
 
+// TestLengthOfAName: the length of a persona's name is counted in characters, not in bytes.
+func TestLengthOfAName(t *testing.T) {
+	for length, ok := range map[int]bool{1: true, 60: true, 61: false} {
+		_, err := appliancetest.Load(appliancetest.WriteConfig(t, "persona: {name: \""+strings.Repeat("猫", length)+"\"}"))
+		if (err == nil) != ok {
+			t.Errorf("%d characters: %v", length, err)
+		}
+	}
+}
+
 // TestFaults: every fault is reported with file, line and key.
 func TestFaults(t *testing.T) {
 	t.Parallel()
