@@ -158,8 +158,8 @@ func Express(p Preset, intensity float64) Stimulus {
 }
 
 // Of returns the stimulus of an event. ok is false if the event has no effect. It does not
-// handle speech and tool calls, which depend on more than the event: see Spoken, Started,
-// Done and Failed.
+// handle the agent's speech and tool calls, which depend on more than the event: see Spoken,
+// Started, Done and Failed.
 func Of(e event.Event) (s Stimulus, ok bool) {
 	switch e := e.(type) {
 	case event.SkillStarted:

@@ -21,9 +21,9 @@ type sessions struct {
 	*shared
 	mu    sync.Mutex
 	open  map[device.ID]*session
-	muted map[device.ID]bool
-	added chan struct{} // closed and replaced when a session begins
-	lost  atomic.Int64  // number of channels closed because of whyTooSlow or whySendingFailed
+	muted map[device.ID]bool // robots whose sound is dropped, see Mute
+	added chan struct{}      // closed and replaced when a session begins
+	lost  atomic.Int64       // number of channels closed because of whyTooSlow or whySendingFailed
 }
 
 // newSessions returns an empty collection of sessions.
@@ -32,7 +32,8 @@ func newSessions(s *shared) *sessions {
 }
 
 // serve runs a session on a channel until the session ends. It replaces an open session of the same
-// robot; for the replaced session, no RobotOffline is published.
+// robot; for the replaced session, no RobotOffline is published. An error means that no session was
+// started, and that the channel is closed.
 func (s *sessions) serve(c channel, r device.Robot, client device.Client) error {
 	l, err := newLoop(s.shared, c, r)
 	if err != nil {

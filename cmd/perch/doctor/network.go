@@ -167,7 +167,7 @@ func (d *Examination) checkRobots(ctx context.Context) {
 }
 
 // checkMQTT tries to connect to the broker, or to listen on the address of the embedded broker. It does
-// nothing if an appliance runs, because a running appliance reports the condition of MQTT.
+// nothing if no broker is configured, or if an appliance runs, which reports the condition of MQTT itself.
 func (d *Examination) checkMQTT(ctx context.Context) {
 	m := d.Config.MQTT
 	if d.status != nil || d.locked || m.Broker == "none" {
@@ -206,7 +206,8 @@ func (d *Examination) identity() string {
 	return "00000000"
 }
 
-// Refused describes refused requests of a robot, such as check-ins, as the admin API returns them.
+// Refused describes refused requests of a robot (check-ins or handshakes of a WebSocket), as the admin API
+// returns them.
 type Refused struct {
 	At      time.Time `json:"at"` // time of the latest attempt
 	Address string    `json:"address"`
@@ -217,6 +218,6 @@ type Refused struct {
 
 // String returns a sentence for a terminal.
 func (r Refused) String() string {
-	return fmt.Sprintf("refused: a check-in from %s as %q, at %s (%d so far): %s", plain.Text(r.Address), plain.Text(r.Device),
+	return fmt.Sprintf("refused: a request from %s as %q, at %s (%d so far): %s", plain.Text(r.Address), plain.Text(r.Device),
 		r.At.Local().Format(time.TimeOnly), r.Count, plain.Text(r.Reason))
 }

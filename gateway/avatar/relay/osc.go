@@ -118,7 +118,7 @@ func (d *datagrams) warning() error {
 	return errors.New("messages are sent by UDP, which has no responses; look at the avatar to see whether they arrive")
 }
 
-// changedKeys returns the keys whose values were added, changed or removed, in order.
+// changedKeys returns the keys whose values were added, changed or removed, sorted.
 func changedKeys(current, previous map[string]oscValue) (keys []string) {
 	for key, v := range current {
 		if old, ok := previous[key]; !ok || old != v {
