@@ -160,7 +160,7 @@ func uploadFault(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return refuse(espimage.Truncated, http.StatusBadRequest, "the upload broke off")
 	}
-	return diskFault(fmt.Errorf("write the image: %w", err))
+	return diskFault(fmt.Errorf("write the file: %w", err))
 }
 
 // contentFault converts a *espimage.Refusal to a *httpserver.Fault. It returns other errors unchanged.

@@ -129,10 +129,10 @@ func (r *turnRun) runPipeline(ctx context.Context, hassID string) (hass.Reply, e
 	if err := run.AwaitStart(ctx, b.o.ConnectWithin); err != nil {
 		return hass.Reply{}, err
 	}
-	// The waiting time left for the next event, and for all events of the turn. An event
-	// without progress or text does not extend eventLeft.
+	// The waiting time left for the next event, and for all events of the turn. Only progress,
+	// text, and the first event of a type extend eventLeft.
 	eventLeft, turnLeft := b.o.FirstWithin, b.o.TurnWithin
-	slow := false             // whether the time to the latest texts was longer than the waiting time that they add (see remote.TextWait)
+	slow := false             // whether the latest texts took longer than the waiting time that they add (see remote.TextWait)
 	seen := map[string]bool{} // key: type of event
 	for {
 		start := time.Now()

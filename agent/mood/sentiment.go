@@ -163,9 +163,9 @@ func parseList(text string) (map[string]uint, error) {
 	return list, nil
 }
 
-// normalize prepares a text for comparing words: it returns the text in lower case without
-// punctuation, with one space between words and at both ends. A text in a script without
-// spaces gets no spaces at the ends.
+// normalize prepares a text for comparing words: it returns the text in lower case, with one
+// space between words and at both ends. It removes punctuation, except apostrophes and hyphens
+// within words. A text in a script without spaces gets no spaces at the ends.
 func normalize(text string) string {
 	fields := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.In(r, unicode.L, unicode.M, unicode.N) && r != '\'' && r != '’' && r != '-'
@@ -236,7 +236,7 @@ func (w Words) Analyse(text, preferred string) Sentiment {
 	return newSentiment(best, max(1, countWords(sentence, true)), text)
 }
 
-// count returns the number of entries in a sentence for each feeling, and in total.
+// count returns the number of different entries in a sentence, for each feeling and in total.
 func (l lexicon) count(sentence string) (hits [feelings]int, n int) {
 	for _, e := range l.entries {
 		if !strings.Contains(sentence, e.text) {

@@ -39,7 +39,7 @@ const (
 // Limits of a backup, which comes from an untrusted source.
 const (
 	maxDatabase = 4 << 30 // bytes
-	maxFiles    = 256     // twice the maximum of the firmware catalogue
+	maxFiles    = 256     // more than twice what the firmware catalogue can hold
 )
 
 // Manifest lists the files of a backup. It contains no secret.

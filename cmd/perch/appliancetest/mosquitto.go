@@ -70,8 +70,8 @@ func (h *Appliance) MosquittoFlags() []string {
 	return flags
 }
 
-// Listen subscribes to all topics of the appliance's broker. It returns once it has received the retained
-// messages.
+// Listen subscribes to all topics of the appliance's broker. It returns once it has received the appliance's
+// retained status.
 func (h *Appliance) Listen() *Listener {
 	h.T.Helper()
 	h.Eventually("the appliance is connected to the broker", func() bool { return h.Mirror.Status().Connected })
@@ -151,8 +151,8 @@ func (l *Listener) Lines() []string {
 	return slices.Clone(l.all)
 }
 
-// AgentStates returns the states of the agent in the messages of the topic RobotTopic+"state", without
-// repetitions.
+// AgentStates returns the states of the agent in the messages of the topic RobotTopic+"state". It leaves out
+// a state that is the same as the one before.
 func (l *Listener) AgentStates() (states []string) {
 	for _, line := range l.Lines() {
 		payload, found := strings.CutPrefix(line, RobotTopic+"state ")

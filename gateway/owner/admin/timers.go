@@ -90,7 +90,7 @@ func (a *API) cancelTimer(ctx context.Context, id string) error {
 	return err
 }
 
-// robotBody implements agent.Body for the robot on which a timer has to be stopped.
+// robotBody implements agent.Body for the robot on which a timer is set or stopped.
 type robotBody struct {
 	talk  talk
 	robot device.ID
