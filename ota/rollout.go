@@ -19,7 +19,7 @@ type Rollout struct {
 	Percent int          `json:"percent"`          // percentage of these robots; raising it adds robots and removes none
 	Hours   device.Hours `json:"hours,omitzero"`   // when the image is offered; zero means the whole day
 	Auto    bool         `json:"auto"`             // offer the image; if false, robots wait for Firmware.Install
-	Force   bool         `json:"force,omitempty"`  // offer the image also to robots that run a newer image, once per robot
+	Force   bool         `json:"force,omitempty"`  // offer the image also to robots whose image is as new or newer, once per robot
 	Paused  bool         `json:"paused,omitempty"` // do not offer the image, except after Firmware.Install
 }
 

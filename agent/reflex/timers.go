@@ -49,7 +49,7 @@ func setTimer(reminder bool) action {
 	}
 }
 
-// robot returns the robot of the turn, whose tool calls are reported, or nil.
+// robot returns the robot of the turn, or nil if there is none. Its tool calls are reported.
 func (c *command) robot() agent.Body {
 	if c.turn.Body == nil {
 		return nil

@@ -157,7 +157,8 @@ func endsClause(text string) bool {
 	return strings.ContainsRune(",;:–—…", last) || strings.HasSuffix(text, " -") || strings.HasSuffix(text, "...")
 }
 
-// trimSpace removes the space at the end of the text, where letters were dropped.
+// trimSpace removes a space at the end of the text, unless the space may end a sentence (see doubt). It is called
+// where letters of the text were dropped.
 func (c *cutter) trimSpace() {
 	if n := len(c.text); n > 0 && c.text[n-1] == ' ' && c.doubt == nil {
 		c.text = c.text[:n-1]

@@ -65,9 +65,9 @@ type option struct {
 	Label string `json:"label"`
 }
 
-// usual returns the labels and other words of keys that have the same meaning in many sections, by the
+// commonKeys returns the labels and other words of keys that have the same meaning in many sections, by the
 // name of the key.
-var usual = sync.OnceValue(func() map[string]description {
+var commonKeys = sync.OnceValue(func() map[string]description {
 	return map[string]description{
 		"after_talk": {Label: "Pause after a talk"}, "enabled": {Label: "On", Words: "off disable"}, "every": {Label: "At most once in"}, "key_file": {Label: "File with the key"},
 		"key": {Label: "Key", Words: "password token"}, "listen": {Label: "Address", Words: "port"}, "pitch": {Label: "Angle upwards"}, "speed": {Label: "Speed", Words: "faster slower"},
@@ -77,10 +77,10 @@ var usual = sync.OnceValue(func() map[string]description {
 
 // describe returns the description of a field in a section.
 func describe(f driver.Field, section description) description {
-	d := description{Group: cmp.Or(f.Tag.Get("group"), section.Group, otherKeys), Under: section.Under, Words: cmp.Or(f.Tag.Get("words"), usual()[f.Key].Words),
+	d := description{Group: cmp.Or(f.Tag.Get("group"), section.Group, otherKeys), Under: section.Under, Words: cmp.Or(f.Tag.Get("words"), commonKeys()[f.Key].Words),
 		Format: f.Tag.Get("format"), Unit: f.Tag.Get("unit")}
 	name := strings.ReplaceAll(f.Key, "_", " ")
-	d.Label = cmp.Or(f.Tag.Get("label"), usual()[f.Key].Label, strings.ToUpper(name[:1])+name[1:])
+	d.Label = cmp.Or(f.Tag.Get("label"), commonKeys()[f.Key].Label, strings.ToUpper(name[:1])+name[1:])
 	switch f.Value.Interface().(type) {
 	case device.Hours:
 		d.Format = "hours"

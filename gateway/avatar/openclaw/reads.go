@@ -15,8 +15,9 @@ func (c *connection) readMethod(answer func(request) (any, *failure)) method {
 	}
 }
 
-// always returns the answer of a method whose payload never changes. Perch does not have what such a method lists,
-// or does for every client what the method requests. OpenClaw's own client stops if such a method is unknown.
+// always returns the answer of a method whose payload never changes: a method that lists things that Perch does not
+// have, or that requests what Perch does for every client anyway. OpenClaw's own client stops if such a method is
+// unknown.
 func always(payload any) func(request) (any, *failure) {
 	return func(request) (any, *failure) { return payload, nil }
 }

@@ -279,7 +279,7 @@ func (n *networkManager) cleanUp(ctx context.Context) {
 // setCountry sets the radio's country until the next start of the machine.
 func (n *networkManager) setCountry(code string) error { return n.Run("", "iw", "reg", "set", code) }
 
-// suffix returns four digits that distinguish this machine's access point from others: the end
+// suffix returns four hexadecimal digits that distinguish this machine's access point from others: the end
 // of the radio's permanent MAC address, or else of the machine ID, or else "0000". The current MAC
 // address is not used, because NetworkManager uses random addresses during a scan.
 func (n *networkManager) suffix() string {
