@@ -546,7 +546,7 @@ func TestFlashPlan(t *testing.T) {
 		{"whole", robot, whole, flashFlags{all: true}, "the whole flash 0x0; nvs is replaced, too"},
 		{"whole", blank, whole, flashFlags{all: true}, "the whole flash 0x0; nvs is replaced, too"},
 		{"whole", robot, whole, flashFlags{all: true, at: "0"}, "the whole flash 0x0; nvs is replaced, too"},
-		{"whole", robot, whole, flashFlags{all: true, at: "ota_0"}, "belongs to 0"},
+		{"whole", robot, whole, flashFlags{all: true, at: "ota_0"}, "belongs at 0"},
 		{"whole", robot, broken, flashFlags{all: true}, "would not start: in the partition ota_0"},
 		{"assets", robot, assets, flashFlags{}, "assets 0x220000"},
 		{"assets", robot, assets, flashFlags{at: "ota_1"}, "not in ota_1"},
@@ -555,10 +555,10 @@ func TestFlashPlan(t *testing.T) {
 		{"assets", single, assets, flashFlags{}, "no partition assets"},
 		{"table", robot, partitionTable(), flashFlags{}, "add --all"},
 		{"table", robot, partitionTable(), flashFlags{all: true}, "the partition table 0x8000"},
-		{"table", robot, partitionTable(), flashFlags{at: "ota_1"}, "belongs to 0x8000"},
+		{"table", robot, partitionTable(), flashFlags{at: "ota_1"}, "belongs at 0x8000"},
 		{"loader", robot, loader, flashFlags{}, "add --all"},
 		{"loader", robot, loader, flashFlags{all: true}, "the boot loader 0x0"},
-		{"loader", robot, loader, flashFlags{at: "ota_1"}, "a boot loader belongs to 0x0"},
+		{"loader", robot, loader, flashFlags{at: "ota_1"}, "a boot loader belongs at 0x0"},
 	} {
 		file, err := readFlashFile(writeFile(t, c.name, c.file))
 		if err != nil {
@@ -566,7 +566,7 @@ func TestFlashPlan(t *testing.T) {
 		}
 		p, err := c.flags.plan(c.robot, file)
 		text := planText(p, err)
-		isError := !strings.Contains(c.want, " 0x") || strings.HasPrefix(c.want, "there is") || strings.Contains(c.want, "belongs to 0x")
+		isError := !strings.Contains(c.want, " 0x") || strings.HasPrefix(c.want, "there is") || strings.Contains(c.want, "belongs at 0x")
 		if !strings.Contains(text, c.want) || err == nil && !strings.HasPrefix(text, c.want) || isError != (err != nil) {
 			t.Errorf("%s %+v: %s", c.name, c.flags, text)
 		}

@@ -96,12 +96,12 @@ func (f *flashFlags) plan(r robotFlash, file flashFile) (flashPlan, error) {
 	case espimage.BootLoader:
 		err = espimage.CheckBootLoader(file.data, r.target())
 		if err == nil && dest.offset != r.bootLoader {
-			err = fmt.Errorf("a boot loader belongs to %#x of an %v", r.bootLoader, r.chip)
+			err = fmt.Errorf("a boot loader belongs at %#x of an %v", r.bootLoader, r.chip)
 		}
 	case espimage.PartitionTable:
 		_, err = espimage.ParseTable(file.data)
 		if err == nil && dest.offset != espimage.TableOffset {
-			err = fmt.Errorf("a partition table belongs to %#x", int64(espimage.TableOffset))
+			err = fmt.Errorf("a partition table belongs at %#x", int64(espimage.TableOffset))
 		}
 	}
 	return p, err
@@ -213,7 +213,7 @@ func (f *flashFlags) planApp(p *flashPlan, r robotFlash, file flashFile, dest de
 // settings partition that the image replaces.
 func planWhole(p *flashPlan, r robotFlash, file flashFile, dest destination) error {
 	if dest.offset != 0 {
-		return errors.New("a merged image belongs to 0")
+		return errors.New("a merged image belongs at 0")
 	}
 	table, err := espimage.CheckWhole(file.data, espimage.WholeTarget{Target: r.target(), BootLoader: r.bootLoader, Flash: r.size})
 	if err != nil {

@@ -2,7 +2,7 @@ package voice
 
 import "slices"
 
-// aligner finds which part of our speech is heard in a frame of the microphone. A position is
+// aligner finds which part of the robot's speech is heard in a frame of the microphone. A position is
 // a count of samples since the start: one count for the microphone's sound, another for the
 // sound that was sent, which the loudspeaker plays.
 //

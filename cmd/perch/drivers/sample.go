@@ -14,7 +14,7 @@ type Kind struct {
 	Keys       []driver.Field
 }
 
-// Kinds returns the kinds of all lists.
+// Kinds returns the kinds of recognizers, synthesizers and brains.
 func Kinds() []Kind {
 	return append(append(kinds("speech.recognizers", Recognizers()), kinds("speech.synthesizers", Synthesizers())...), kinds("brains", Brains())...)
 }
