@@ -19,7 +19,7 @@ const (
 	longWait  = 10 * time.Second // with voice.Options.Patient
 )
 
-// decodeTime is about the time in which a processor of a PC decodes an utterance. An utterance is refused
+// decodeTime is about the time that a PC needs to decode an utterance. An utterance is refused
 // at once if so many wait before it that the wait would be too long even on such a machine.
 const decodeTime = 150 * time.Millisecond
 
@@ -28,8 +28,8 @@ var errBusy = fmt.Errorf("the speech recognizer: %w", voice.ErrBusy)
 
 // gate limits the number of utterances being decoded to the number of decoder pairs. It admits
 // utterances of robots that the owner has adopted before utterances of other robots, which are
-// called strangers, and otherwise in order of arrival; an utterance that arrives after its end goes
-// before those that ended later or have not ended. If there are several pairs, strangers cannot use
+// called strangers, and otherwise in order of arrival; an utterance that has ended when it arrives goes
+// before utterances that ended later or have not ended. If there are several pairs, strangers cannot use
 // all of them.
 type gate struct {
 	pairs int

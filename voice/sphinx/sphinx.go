@@ -46,14 +46,14 @@ type Engine struct {
 	open     sync.WaitGroup // pairs that are not closed
 
 	mu    sync.Mutex
-	idle  []*idlePair // pairs that are not in use; the one that was used last is the last
+	idle  []*idlePair // pairs that are not in use, in the order of their last use
 	pairs int         // number of pairs
 }
 
 // idlePair is a pair that is not in use.
 type idlePair struct {
 	*pair
-	expiry *time.Timer // calls closeIdle; whoever stops it may use the pair
+	expiry *time.Timer // calls closeIdle; a goroutine that stops it in time may use the pair
 }
 
 // idleTime is how long an unused pair stays in memory. People who talk to a robot seldom pause for

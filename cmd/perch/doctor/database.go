@@ -26,7 +26,7 @@ type databaseCopy struct {
 	dir string // the temporary folder with the copy
 }
 
-// damage returns an error that describes the damage of the database at path, of which c is a copy.
+// damage returns an error that describes the damage of the database at path. c must be a copy of that database.
 func (c *databaseCopy) damage(path string) error {
 	s := *c.Salvaged()
 	if s.Kept == "" { // one of bolt's two first pages is damaged, which the next commit repairs
@@ -68,7 +68,7 @@ func copyDatabase(path string, expectRecords bool) (*databaseCopy, error) {
 		err = errors.Join(err, to.Close())
 	}
 	aside, _ := filepath.Glob(path + ".damaged-*")
-	for _, name := range aside { // the store reports an earlier damage only while the file that was put aside is beside the database
+	for _, name := range aside { // the store reports an earlier damage only while the file that was put aside is in the folder of the database
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, filepath.Base(name)), nil, 0o600))
 	}
 	if err == nil {
