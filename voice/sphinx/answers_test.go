@@ -124,7 +124,7 @@ func half(all []string, skip int) (some []string) {
 func answerAll(t *testing.T, e *Engine, voiceName, kind string, texts []string) answered {
 	got := answered{all: len(texts)}
 	for _, text := range texts {
-		heard, err := e.Recognize(t.Context(), voicetest.Utterance(speak(t, voiceName, text)), voice.Options{YesNo: true})
+		heard, err := e.Recognize(t.Context(), voicetest.Utterance(speak(t, voiceName, text)), voice.Options{YesNo: true, Patient: true})
 		if err != nil {
 			t.Error(err)
 			return got
