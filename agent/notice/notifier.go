@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"perch/agent"
 	"perch/device"
 	"perch/event"
 )
@@ -38,7 +39,8 @@ type Options struct {
 	Store  *Store
 	Timers *Timers
 	Bus    *event.Bus
-	Clock  clock // nil means the system clock
+	Clock  clock                    // nil means the system clock
+	Missed func(agent.Timer) string // returns the sentence for an alarm that did not ring because the appliance was off
 	Log    *slog.Logger
 }
 

@@ -80,7 +80,7 @@ func New(o Options) (_ *Agents, err error) {
 	if err := a.newCharacters(c); err != nil {
 		return nil, err
 	}
-	a.Notifier = notice.New(notice.Options{Store: o.Notices, Timers: o.Timers, Bus: o.Bus, Log: o.Log})
+	a.Notifier = notice.New(notice.Options{Store: o.Notices, Timers: o.Timers, Bus: o.Bus, Missed: a.missed, Log: o.Log})
 	a.Talks = vccp.NewToolEndpoints(o.Log)
 	thinking := thinker.Options{Memory: o.Memory, Timers: o.Timers, Notify: a.Notifier.NotifyAll, Senses: o.Senses, Skills: a.Skills,
 		Publish: o.Bus.Publish, Gestures: a.gestures}
@@ -162,6 +162,12 @@ func publishStored(bus *event.Bus, memory *agent.Memory, timers *notice.Timers) 
 		bus.Publish(e.Robot, e.Session, r)
 	})
 	timers.Watch(func(id string) { bus.Publish("", "", event.Changed{What: "timers", ID: id}) })
+}
+
+// missed returns the sentence for an alarm that did not ring, in the robot's language.
+func (a *Agents) missed(t agent.Timer) string {
+	words := a.Engines.Engines().Words(a.Characters.Language(t.Robot))
+	return words.Message("alarm.missed", "time", words.Time(t.Due), "text", t.Text)
 }
 
 // Close closes the conversations of coding agents, the engines and the skills.
