@@ -118,18 +118,3 @@ func (d *Days) UnmarshalText(text []byte) (err error) {
 	*d, err = ParseDays(string(text))
 	return err
 }
-
-// NextTime returns the next occurrence after now of a time of day such as 18:30, in the time zone of now. An error wraps
-// ErrTimer.
-func NextTime(clock string, now time.Time) (time.Time, error) {
-	at, err := time.Parse("15:04", strings.TrimSpace(clock))
-	if err != nil {
-		return time.Time{}, fmt.Errorf("%w: at is a time such as 18:30", ErrTimer)
-	}
-	y, m, d := now.Date()
-	next := time.Date(y, m, d, at.Hour(), at.Minute(), 0, 0, now.Location())
-	if !next.After(now) {
-		next = time.Date(y, m, d+1, at.Hour(), at.Minute(), 0, 0, now.Location())
-	}
-	return next, nil
-}

@@ -266,16 +266,26 @@ func (d *dispatcher) followClock() {
 }
 
 // ring publishes that a timer rings, and turns it into a notification. The notification is
-// stored before the timer is removed, so that a crash cannot lose both. If the robot itself
-// rings, no notification is needed.
+// stored before the timer is removed or moved to its next time, so that a crash cannot lose
+// both. If the robot itself rings, no notification is needed. An alarm that is too late does
+// not ring, and the notification says so.
 func (d *dispatcher) ring(t agent.Timer) {
-	d.o.Timers.markRung(t.ID)
-	d.o.Bus.Publish(t.Robot, "", event.TimerRang{ID: t.ID, Text: t.Text, OnRobot: t.OnRobot})
+	if t.Days == 0 {
+		d.o.Timers.markRung(t.ID)
+	} else {
+		defer func() { d.logFault(d.o.Timers.advance(t.ID)) }()
+	}
+	now := d.o.Clock.Now()
+	n := Notification{ID: t.ID, Text: t.Text, Urgency: UrgencyHigh, Robot: t.Robot, Speak: true}
+	if t.At != "" && !t.OnRobot && now.Sub(t.Due) > maxAlarmDelay {
+		n.Text, n.Urgency = d.o.Missed(t), UrgencyNormal
+	} else {
+		d.o.Bus.Publish(t.Robot, "", event.TimerRang{ID: t.ID, Text: t.Text, OnRobot: t.OnRobot})
+	}
 	if t.OnRobot {
 		return
 	}
-	now := d.o.Clock.Now()
-	n, err := Notification{ID: t.ID, Text: t.Text, Urgency: UrgencyHigh, Robot: t.Robot, Speak: true}.prepare(now)
+	n, err := n.prepare(now)
 	if err != nil {
 		d.logFault(err) // possible only if the table was edited by hand
 		return

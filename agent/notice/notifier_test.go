@@ -39,6 +39,7 @@ type fixture struct {
 	table    *storetest.Table[notice.Notification]
 	rings    *storetest.Table[agent.Timer]
 	log      *strings.Builder
+	zone     *time.Location // of alarms; nil means the machine's
 	stop     func()
 	robots
 }
@@ -74,8 +75,12 @@ func newFixture(t *testing.T, table *storetest.Table[notice.Notification], rings
 // run starts a new notifier.
 func (h *fixture) run() {
 	h.store, h.timers = notice.NewStore(h.table), notice.NewTimers(h.rings, h.clock)
+	if h.zone != nil {
+		h.timers.In(h.zone)
+	}
 	h.notifier = notice.New(notice.Options{Store: h.store, Timers: h.timers, Bus: h.bus, Clock: h.clock,
-		Log: slog.New(slog.NewTextHandler(h.log, nil))})
+		Missed: func(t agent.Timer) string { return "missed " + t.Text + " of " + t.Due.Format("Mon 15:04") },
+		Log:    slog.New(slog.NewTextHandler(h.log, nil))})
 	ctx, cancel := context.WithCancel(h.t.Context())
 	ended := make(chan error)
 	go func() { ended <- h.notifier.Run(ctx, h) }()

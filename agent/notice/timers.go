@@ -27,12 +27,13 @@ const (
 	undoTimeout       = 5 * time.Second // timeout of stopping a reminder on the robot after an error
 )
 
-// Timers stores timers and reminders. They survive restarts and jumps of the wall clock.
+// Timers stores timers, reminders and alarms. They survive restarts and jumps of the wall clock.
 // A Notifier announces them. Timers is safe for concurrent use.
 type Timers struct {
 	table   store.Records[agent.Timer] // by ID
 	clock   clock
-	changed chan struct{} // receives a value for the Notifier after a change
+	zone    *time.Location // of alarms
+	changed chan struct{}  // receives a value for the Notifier after a change
 
 	mu       sync.Mutex          // guards pending, and is held while onChange is called
 	pending  map[string]*pending // by ID
@@ -50,13 +51,17 @@ type pending struct {
 // NewTimers returns the timers in table. A nil clock means the system clock.
 func NewTimers(table store.Records[agent.Timer], c clock) *Timers {
 	c = cmp.Or[clock](c, systemClock{time.Now()})
-	s := &Timers{table: table, clock: c, changed: make(chan struct{}, 1), pending: map[string]*pending{}}
+	s := &Timers{table: table, clock: c, zone: time.Local, changed: make(chan struct{}, 1), pending: map[string]*pending{}}
 	running := c.Running()
 	for id, t := range table.All() {
 		s.pending[id] = &pending{Timer: t, at: running + t.Length}
 	}
 	return s
 }
+
+// In sets the time zone of alarms, which is the machine's by default. In must be called before
+// any other method.
+func (s *Timers) In(zone *time.Location) { s.zone = zone }
 
 // Watch sets a function that is called with the ID of each timer that is set, cancelled or
 // moved, or has rung. Watch must be called before any other method. The function must not
@@ -70,9 +75,10 @@ func (s *Timers) notifyChanged(id string) {
 	}
 }
 
-// Set stores a timer durably and returns it with its ID. The timer rings after its Length,
-// or at Due if Length is 0. If the robot has a tool for reminders, the robot itself rings.
-// body may be nil. Errors wrap agent.ErrTimer or agent.ErrTooManyTimers, or come from the table.
+// Set stores a timer durably and returns it with its ID. The timer rings after its Length, or
+// at its time of day At in the time zone of now. An alarm first rings at the next such time, or
+// at Due if that is later. If the robot has a tool for reminders, the robot itself rings, unless
+// the alarm repeats. body may be nil. Errors wrap agent.ErrTimer or agent.ErrTooManyTimers, or come from the table.
 // If ctx ends first, Set returns the error of ctx and does not set the timer.
 func (s *Timers) Set(ctx context.Context, body agent.Body, t agent.Timer, now time.Time) (agent.Timer, error) {
 	started := s.clock.Running()
@@ -122,13 +128,31 @@ func prepareTimer(t agent.Timer, now time.Time) (agent.Timer, error) {
 	if len(t.ID) > limit.Word {
 		return agent.Timer{}, fmt.Errorf("%w: its id has %d bytes, more than %d", agent.ErrTimer, len(t.ID), limit.Word)
 	}
-	if t.Length != 0 {
-		t.Due = now.Add(t.Length)
+	if t.At != "" {
+		return prepareAlarm(t, now)
 	}
-	t.Due = t.Due.Round(0)
-	if wait := t.Due.Sub(now); t.Length < 0 || wait < minTimer || wait > agent.MaxTimer {
-		return agent.Timer{}, fmt.Errorf("%w: a timer waits from one second to a day, not %s", agent.ErrTimer, wait)
+	t.Due = now.Add(t.Length)
+	if t.Length < minTimer || t.Length > agent.MaxTimer || t.Days != 0 {
+		return agent.Timer{}, fmt.Errorf("%w: a timer waits from one second to a day, not %s, and an alarm has a time of day", agent.ErrTimer, t.Length)
 	}
+	return t, nil
+}
+
+// prepareAlarm checks a new alarm and sets when it first rings.
+func prepareAlarm(t agent.Timer, now time.Time) (agent.Timer, error) {
+	clock, err := agent.ParseClock(t.At)
+	if err == nil && t.Length != 0 {
+		err = fmt.Errorf("%w: it has both a length and a time of day", agent.ErrTimer)
+	}
+	if err != nil {
+		return agent.Timer{}, err
+	}
+	after := now
+	if t.Due.After(now) {
+		after = t.Due.Add(-1).In(now.Location())
+	}
+	t.At = clock.Format("15:04")
+	t.Due = t.Next(after)
 	return t, nil
 }
 
@@ -238,7 +262,7 @@ var ErrOnRobot = errors.New("the robot's own reminder cannot be stopped")
 func createReminder(ctx context.Context, body agent.Body, t agent.Timer) (id string, onRobot bool) {
 	const duration = "duration_seconds"
 	tool, ok := findTool(body, createTool, duration)
-	if !ok {
+	if !ok || t.Days != 0 {
 		return "", false
 	}
 	seconds := int(math.Ceil(t.Due.Sub(t.Set).Seconds()))

@@ -10,18 +10,18 @@ import (
 	"perch/device"
 )
 
-// Timers handle jumps of the wall clock as follows. Here a timer is an entry with a
-// Length, and a reminder an entry without one, which rings at a time of day.
-//   - A timer that was set in this run follows the running clock. Its stored Due is
-//     corrected after a jump.
+// Timers handle jumps of the wall clock as follows.
+//   - A timer with a Length that was set in this run follows the running clock. Its stored Due
+//     is corrected after a jump.
 //   - A timer of an earlier run follows the wall clock, because no other clock ran while the
 //     appliance was off. It waits no longer than its Length, in case the wall clock is slow.
-//   - A reminder follows the wall clock. If the clock jumps by more than maxReminderDelay, a
-//     reminder that was set in this run has the wrong date, and moves to the next occurrence
-//     of its time of day.
+//   - An alarm follows the wall clock in the time zone. If the clock jumps by more than
+//     maxAlarmDelay, an alarm that repeats, or was set in this run, has the wrong date, and
+//     moves to the next of its times.
 
-// maxReminderDelay is how late a reminder may ring after a jump of the clock.
-const maxReminderDelay = time.Hour
+// maxAlarmDelay is how late an alarm may ring. One that is later, because the appliance was
+// off, is only reported if it rings once, and moves to its next time if it repeats.
+const maxAlarmDelay = time.Hour
 
 // maxDueError is the largest error of a stored Due that is not corrected. It prevents a
 // write for every small adjustment of the clock.
@@ -43,24 +43,23 @@ func (p *pending) left(now time.Time, running time.Duration) time.Duration {
 	return min(byWall, byRunning)
 }
 
-// followClock corrects the times of the timers and reminders that were set in this run. jump
-// is how far the wall clock has jumped since the last call. If jump is more than
-// maxReminderDelay, a reminder for seven o'clock moves to the next seven o'clock.
+// followClock corrects the times of the timers and alarms. jump is how far the wall clock has
+// jumped since the last call.
 func (s *Timers) followClock(jump time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, running := s.clock.Now(), s.clock.Running()
+	now, running := s.clock.Now().In(s.zone), s.clock.Running()
 	var failure error
 	for id, p := range s.pending {
-		if !p.thisRun || p.rang {
+		if p.rang {
 			continue
 		}
 		t := p.Timer
-		if t.Length == 0 && jump.Abs() > maxReminderDelay {
-			t.Due, t.Set = nextOccurrence(t.Due, now.Add(-maxReminderDelay)), t.Set.Add(jump)
-		}
-		if due := now.Add(p.at - running); t.Length != 0 && due.Sub(p.Due).Abs() > maxDueError {
+		if due := now.Add(p.at - running); p.thisRun && t.Length != 0 && due.Sub(p.Due).Abs() > maxDueError {
 			t.Due, t.Set = due, due.Add(-t.Length)
+		}
+		if t.At != "" {
+			t.Due = p.followClock(jump, now)
 		}
 		if t.Due.Equal(p.Due) {
 			continue
@@ -77,17 +76,36 @@ func (s *Timers) followClock(jump time.Duration) error {
 	return failure
 }
 
-// nextOccurrence returns the first time that is later than the parameter after, and has the
-// time of day of due.
-func nextOccurrence(due, after time.Time) time.Time {
-	after = after.In(due.Location())
-	year, month, day := after.Date()
-	for d := 0; ; d++ {
-		at := time.Date(year, month, day+d, due.Hour(), due.Minute(), due.Second(), 0, due.Location())
-		if at.After(after) {
-			return at
-		}
+// followClock returns when an alarm rings, after the wall clock has jumped to now in the time
+// zone of the alarm. It rings at once if it should have rung at most maxAlarmDelay ago. A clock
+// that was set back has passed that time before.
+func (p *pending) followClock(jump time.Duration, now time.Time) time.Time {
+	repeats, since := p.Days != 0, now.Add(-maxAlarmDelay)
+	switch {
+	case repeats && p.Due.Before(since), jump > maxAlarmDelay && (repeats || p.thisRun):
+		return p.Next(since)
+	case jump < -maxAlarmDelay && (repeats || p.thisRun):
+		return p.Next(now)
+	case !p.OnRobot && !p.Next(p.Due.In(now.Location()).Add(-1)).Equal(p.Due): // the time zone has changed
+		return p.Next(now)
 	}
+	return p.Due
+}
+
+// advance moves an alarm that rings and repeats to its next time, durably.
+func (s *Timers) advance(id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, ok := s.pending[id]
+	if !ok {
+		return nil // cancelled
+	}
+	p.Due = p.Next(p.Due.In(s.zone))
+	s.notifyChanged(id)
+	if err := s.table.Put(id, p.Timer); err != nil {
+		return fmt.Errorf("store a timer: %w", err)
+	}
+	return nil
 }
 
 // dueTimers returns the timers that are due, the earliest first. They remain due until they

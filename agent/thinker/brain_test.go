@@ -482,14 +482,15 @@ func TestTheAppliancesOwnTools(t *testing.T) {
 			call("4", "set_timer", `{"seconds":"300","text":"Eggs!"}`), call("5", "set_timer", `{"at":"11:30","text":"Tea!"}`),
 			call("6", "set_timer", `{"text":"Never"}`),
 			call("7", "cancel_timer", `{"id":"nothing"}`), call("8", "notify", `{"text":"Dinner!"}`), call("9", "notify", `{}`),
-			call("10", "think_hard", `{"question":"Why?"}`),
+			call("10", "think_hard", `{"question":"Why?"}`), call("11", "set_timer", `{"at":"07:00","days":"sat, sun","text":"Up!"}`),
+			call("12", "set_timer", `{"at":"07:00","days":"always","text":"Up!"}`),
 		}}, {texts: []string{"Done."}}}}
 		o := thinker.Options{Model: m, Memory: memory, Timers: timers, Deep: deep,
 			Notify: notice.New(notice.Options{Store: notice.NewStore(&storetest.Table[notice.Notification]{}), Timers: timers, Bus: bus}).NotifyAll}
 		got, err := think(t, o, agent.Turn{})
 		must.Succeed(t, err)
 		for i, want := range []string{"Remembered.", "Tom", "Nothing", "12:05:00", "11:30:00", "Error: ", "0 cancelled.", "It will be told.",
-			"Error: ", "42"} {
+			"Error: ", "42", "07:00:00 on sat sun", "Error: "} {
 			if a := m.asked[1].Messages[2+i]; !strings.Contains(a.Text, want) || a.Failed != strings.HasPrefix(want, "Error") {
 				t.Errorf("%s: %q, want %q", m.asked[0].Tools, a.Text, want)
 			}
@@ -500,10 +501,10 @@ func TestTheAppliancesOwnTools(t *testing.T) {
 		}) {
 			t.Error("think_hard is not shown as an agent")
 		}
-		if pending := timers.Pending("", noon); len(pending) != 2 || pending[0].Text != "Eggs!" || !pending[1].Reminder {
+		if pending := timers.Pending("", noon); len(pending) != 3 || pending[0].Text != "Eggs!" || pending[1].Reminder || !pending[2].Reminder {
 			t.Errorf("%+v", pending)
 		}
-		if _, err := think(t, o, agent.Turn{}); err != nil || !strings.Contains(m.asked[2].System, "Eggs!") ||
+		if _, err := think(t, o, agent.Turn{}); err != nil || !strings.Contains(m.asked[2].System, "Eggs!") || !strings.Contains(m.asked[2].System, "at 07:00:00 on sat sun: Up!") ||
 			!strings.Contains(m.asked[2].System, "- The cat is called Tom.") {
 			t.Errorf("%v; given: %s", err, m.asked[2].System)
 		}

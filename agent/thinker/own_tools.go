@@ -39,11 +39,12 @@ func (k *Brain) ownTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 			toolFunc(func(_ context.Context, a struct{ Query string }) (string, error) { return k.recall(t, a.Query) }))
 	}
 	if k.Timers != nil && !t.Untrusted {
-		offer("set_timer", "Set a timer by seconds, or a reminder by a clock time within a day. Say that it is set only after this has answered.",
+		offer("set_timer", "Set a timer by seconds, or a reminder or alarm by a clock time, once or on days of the week. Say that it is set only after this has answered.",
 			`{"seconds":{"type":"integer","minimum":1,"maximum":86400},"at":{"type":"string","description":"in place of seconds, such as 18:30"},`+
+				`"days":{"type":"string","description":"with at, for one that repeats: such as mon tue wed thu fri"},`+
 				`"text":{"type":"string","description":"the sentence that will be said then"}},"required":["text"]`,
 			toolFunc(func(ctx context.Context, a timerArguments) (string, error) { return k.setTimer(ctx, t, a) }))
-		offer("cancel_timer", "Cancel a timer or reminder by its id, or all of them.",
+		offer("cancel_timer", "Cancel a timer, reminder or alarm by its id, or all of them.",
 			`{"id":{"type":"string","description":"left out for all"}}`,
 			toolFunc(func(ctx context.Context, a struct{ ID string }) (string, error) { return k.cancelTimer(ctx, t, a.ID) }))
 	}
@@ -138,20 +139,18 @@ func queryAnyOf(memory *agent.Memory, words []string, now time.Time) (found []ag
 
 // timerArguments are the arguments of set_timer.
 type timerArguments struct {
-	Seconds  json.Number
-	At, Text string
+	Seconds        json.Number
+	At, Days, Text string
 }
 
 // setTimer runs the tool set_timer.
 func (k *Brain) setTimer(ctx context.Context, t agent.Turn, a timerArguments) (string, error) {
-	timer := agent.Timer{Robot: t.Robot, Text: a.Text, Reminder: a.At != ""}
-	if a.At != "" {
-		due, err := agent.NextTime(a.At, t.Now)
-		if err != nil {
-			return "", err
-		}
-		timer.Due = due
-	} else {
+	days, err := agent.ParseDays(a.Days)
+	if err != nil {
+		return "", err
+	}
+	timer := agent.Timer{Robot: t.Robot, Text: a.Text, At: a.At, Days: days, Reminder: a.At != "" && days == 0}
+	if a.At == "" {
 		seconds, err := a.Seconds.Float64()
 		if err != nil || seconds < 1 || seconds > agent.MaxTimer.Seconds() {
 			return "", errors.New("give seconds from 1 to 86400, or at")
@@ -162,7 +161,15 @@ func (k *Brain) setTimer(ctx context.Context, t agent.Turn, a timerArguments) (s
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("Set. It rings at %s. Its id is %s.", set.Due.In(t.Now.Location()).Format(time.TimeOnly), set.ID), nil
+	return fmt.Sprintf("Set. It rings at %s%s. Its id is %s.", set.Due.In(t.Now.Location()).Format(time.TimeOnly), onDays(set), set.ID), nil
+}
+
+// onDays returns the days on which an alarm repeats, such as " on mon tue", or "" for one that does not.
+func onDays(t agent.Timer) string {
+	if t.Days == 0 {
+		return ""
+	}
+	return " on " + t.Days.String()
 }
 
 // cancelTimer runs the tool cancel_timer.

@@ -130,8 +130,8 @@ func (k *Brain) moment(t agent.Turn) string {
 	}
 	if k.Timers != nil {
 		for _, timer := range k.Timers.Pending(t.Robot, t.Now) {
-			fmt.Fprintf(&b, "\nTimer %s rings in %s, at %s: %s", timer.ID, timer.Due.Sub(t.Now).Round(time.Second),
-				timer.Due.In(t.Now.Location()).Format(time.TimeOnly), timer.Text)
+			fmt.Fprintf(&b, "\nTimer %s rings in %s, at %s%s: %s", timer.ID, timer.Due.Sub(t.Now).Round(time.Second),
+				timer.Due.In(t.Now.Location()).Format(time.TimeOnly), onDays(timer), timer.Text)
 		}
 	}
 	return b.String()

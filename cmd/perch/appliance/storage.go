@@ -49,6 +49,7 @@ func (a *Appliance) openStorage(c *config.Config) (err error) {
 	a.Memory.Bound(c.Memory.Most)
 	a.Notices = notice.NewStore(store.NewTable[notice.Notification](a.DB, "notifications"))
 	a.Timers = notice.NewTimers(store.NewTable[agent.Timer](a.DB, "timers"), nil)
+	a.Timers.In(a.zone)
 	a.Records = robot.NewRecords(store.NewTable[robot.SessionRecord](a.DB, "sessions"),
 		store.NewTable[robot.TurnRecord](a.DB, "turns"), c.Robots.KeepTurns)
 	a.commands = robot.NewCommandQueue(store.NewTable[[]robot.Command](a.DB, "waiting"))

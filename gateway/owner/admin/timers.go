@@ -34,14 +34,15 @@ type timerRequest struct {
 	Robot   string      `json:"robot"`   // name, ID or MAC address; "" means any robot
 	Seconds json.Number `json:"seconds"` // until the timer rings, at most a day
 	At      string      `json:"at"`      // instead of seconds: a time of day such as 18:30, in the configured time zone
+	Days    string      `json:"days"`    // with at: the days on which it repeats, such as "mon tue"; "" means once
 }
 
-// setTimer sets a timer, or a reminder at a time of day.
+// setTimer sets a timer, a reminder at a time of day, or an alarm that repeats.
 func (a *API) setTimer(ctx context.Context, r timerRequest, now time.Time) (Timer, error) {
 	now = now.In(a.o.Zone)
-	t := agent.Timer{Text: r.Text, Reminder: r.At != ""}
+	days, err := agent.ParseDays(r.Days)
+	t := agent.Timer{Text: r.Text, At: r.At, Days: days, Reminder: r.At != "" && days == 0}
 	var body agent.Body
-	var err error
 	if r.Robot != "" {
 		robot, err := a.adopted(r.Robot)
 		if err != nil {
@@ -49,9 +50,7 @@ func (a *API) setTimer(ctx context.Context, r timerRequest, now time.Time) (Time
 		}
 		t.Robot, body = robot.ID, robotBody{a.o.Talk, robot.ID}
 	}
-	if t.Reminder {
-		t.Due, err = agent.NextTime(r.At, now)
-	} else {
+	if err == nil && t.At == "" {
 		t.Length, err = timerLength(r.Seconds)
 	}
 	if err != nil {

@@ -25,7 +25,7 @@ func TestTimers(t *testing.T) {
 	for _, timer := range []agent.Timer{
 		{ID: "pizza", Robot: robotB, Text: "<i>Pizza</i>", Length: time.Hour},
 		{ID: "tea", Robot: robotA, Text: "Tea is ready.", Length: time.Minute},
-		{ID: "bins", Text: "Bins", Due: now.Add(2 * time.Hour), Reminder: true},
+		{ID: "bins", Text: "Bins", At: now.Add(2 * time.Hour).Format("15:04"), Reminder: true},
 	} {
 		must.Value(h.timers.Set(t.Context(), nil, timer, now))(t)
 	}
@@ -46,7 +46,7 @@ func TestTimers(t *testing.T) {
 	}
 }
 
-// TestSetTimer checks timers with a duration and at a time of day in the configured time zone, and the errors for
+// TestSetTimer checks timers with a duration, at a time of day and on days of the week in the configured time zone, and the errors for
 // invalid requests.
 func TestSetTimer(t *testing.T) {
 	kathmandu := time.FixedZone("Kathmandu", 5*3600+45*60)
@@ -57,7 +57,9 @@ func TestSetTimer(t *testing.T) {
 	soon := now.In(kathmandu).Add(90 * time.Minute).Truncate(time.Minute)
 	h.wants(t, http.MethodPost, "/api/v1/timers", `{"text":"Tea is ready.","robot":"A0:B1:C2:D3:E4:F5","seconds":600}`, http.StatusCreated, `"length":600000000000`)
 	h.wants(t, http.MethodPost, "/api/v1/timers", `{"text":"Bins","at":"`+soon.Format("15:04")+`"}`, http.StatusCreated, `"reminder":true`)
-	all := get[[]admin.Timer](t, h, "/api/v1/timers")
+	h.wants(t, http.MethodPost, "/api/v1/timers", `{"text":"Up!","at":"07:00","days":"tue mon","robot":"`+string(robotA)+`"}`, http.StatusCreated,
+		`"at":"07:00","days":"mon tue"`)
+	all := slices.DeleteFunc(get[[]admin.Timer](t, h, "/api/v1/timers"), func(t admin.Timer) bool { return t.Days != 0 && !t.Reminder })
 	if len(all) != 2 || all[0].Robot != robotA || all[0].Due.Sub(now).Round(time.Minute) != 10*time.Minute || !all[1].Due.Equal(soon) {
 		t.Errorf("%+v", all)
 	}
@@ -70,6 +72,8 @@ func TestSetTimer(t *testing.T) {
 		`{"text":"Tea","seconds":"soon"}`:                              {400, "bad_body"},
 		`{"text":"Tea","seconds":86401}`:                               {400, "bad_timer"},
 		`{"text":"Tea","at":"25:00"}`:                                  {400, "bad_timer"},
+		`{"text":"Tea","at":"7:00","days":"every day"}`:                {400, "bad_timer"},
+		`{"text":"Tea","seconds":60,"days":"mon"}`:                     {400, "bad_timer"},
 		`{"text":" ","seconds":60}`:                                    {400, "no text"},
 		`{"text":"Tea","seconds":60,"robot":"nobody"}`:                 {400, "bad_robot_id"},
 		`{"text":"Tea","seconds":60,"robot":"` + string(robotB) + `"}`: {409, "not_adopted"},
