@@ -40,8 +40,11 @@ func actions() map[string]action {
 		"timer":           withTimers(setTimer(false)),
 		"reminder":        withTimers(setTimer(true)),
 		"timer_left":      withTimers(timeLeft),
-		"timer_cancel":    withTimers(cancelTimers(false)),
-		"reminder_cancel": withTimers(cancelTimers(true)),
+		"timer_cancel":    withTimers(cancelTimers(isTimer)),
+		"reminder_cancel": withTimers(cancelTimers(isReminder)),
+		"alarm":           withTimers(setAlarm),
+		"alarm_list":      withTimers(listAlarms),
+		"alarm_cancel":    withTimers(cancelAlarms),
 	}
 }
 

@@ -151,7 +151,8 @@ type command struct {
 	// Results of the action, for placeholders in the answer.
 	body string    // a remembered fact, the answer about a picture, or the answer of a skill
 	left string    // the remaining time of a timer
-	due  time.Time // when a timer ends
+	due  time.Time // when a timer ends or an alarm rings
+	days string    // the days on which an alarm rings
 }
 
 // fill replaces the placeholders in a text by the contents of slots, the time, the date, the
@@ -177,6 +178,8 @@ func (c *command) fill(text string) string {
 			return c.left
 		case "due":
 			return c.book.words().Time(c.due)
+		case daysSlot:
+			return c.days
 		default:
 			if it := c.filled[name]; it.isNumber {
 				return it.value

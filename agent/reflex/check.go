@@ -45,6 +45,12 @@ func (b *Book) check() error {
 			}
 		}
 	}
+	for _, it := range b.lists[daysSlot].items {
+		if strings.Trim(it.value, "1234567") != "" {
+			faults = append(faults, fmt.Errorf("%s: list %q: %q stands for digits from 1 for Monday to 7, not for %q", b.lists[daysSlot].source, daysSlot,
+				strings.Join(it.words, " "), it.value))
+		}
+	}
 	faults = append(faults, b.checkAnswers())
 	return errors.Join(faults...)
 }
@@ -88,7 +94,7 @@ func (b *Book) checkSlots(in intent, fault func(error)) {
 	}
 	for _, text := range []string{in.Answer, in.Missing, in.Key, in.Body} {
 		for _, p := range placeholder.FindAllStringSubmatch(text, -1) {
-			isResult := slices.Contains([]string{"time", "clock", "date", "name", "body", "left", "due"}, p[1])
+			isResult := slices.Contains([]string{"time", "clock", "date", "name", "body", "left", "due", daysSlot}, p[1])
 			if !isResult && count[p[1]] < len(in.sentences) {
 				fault(fmt.Errorf("{%s} is not in every one of its sentences", p[1]))
 			}
@@ -107,17 +113,23 @@ func (b *Book) checkValue(in intent, fault func(error)) {
 	}
 }
 
-// checkTimer checks that a timer or reminder has a body, and that each of its sentences has
-// the slots of a number and a plural unit, or of an hour.
+// checkTimer checks that a timer, reminder or alarm has a body, and that each of its sentences
+// has the slots of a number and a plural unit, or of an hour. An alarm needs an hour.
 func (b *Book) checkTimer(in intent, fault func(error)) {
-	if in.Action != "timer" && in.Action != "reminder" {
+	switch in.Action {
+	case "timer", "reminder", "alarm":
+	default:
 		return
 	}
 	for _, s := range in.sentences {
 		has := func(name string) bool {
 			return slices.ContainsFunc(s.slots, func(sl slot) bool { return sl.name == name })
 		}
-		if (!has(b.numbers) || !has(pluralUnitsSlot)) && !has(hourSlot) {
+		switch {
+		case has(hourSlot):
+		case in.Action == "alarm":
+			fault(fmt.Errorf("%s: action %q needs the slot {%s:%s}", s.source, in.Action, hourSlot, b.numbers))
+		case !has(b.numbers) || !has(pluralUnitsSlot):
 			fault(fmt.Errorf("%s: action %q needs the slots {%s} and {%s}, or {%s:%s}",
 				s.source, in.Action, b.numbers, pluralUnitsSlot, hourSlot, b.numbers))
 		}

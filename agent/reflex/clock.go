@@ -3,6 +3,8 @@ package reflex
 import (
 	"strconv"
 	"time"
+
+	"perch/agent"
 )
 
 // Slots of a duration, besides those of its first unit (timers.go): a duration has a number
@@ -24,6 +26,7 @@ const (
 	pastSlot    = "past"    // offset from the hour in minutes, such as -30 for "halb" in "halb vier"
 	dayPartSlot = "daytime" // part of the day, such as the evening; its value is the first of the 12 hours that the time may be in: 16 means 16:00 to 3:59
 	daySlot     = "day"     // 0 for today, 1 for tomorrow
+	daysSlot    = "days"    // the days on which an alarm repeats, as digits from 1 for Monday to 7
 )
 
 // number returns the value of a slot. ok is false if the slot is not filled or its value is
@@ -41,7 +44,7 @@ func (c *command) number(slot string) (n int, ok bool) {
 // is zero or negative if neither is valid.
 func (c *command) length() time.Duration {
 	if _, ok := c.filled[hourSlot]; ok {
-		return c.until().Sub(c.turn.Now)
+		return c.until().Due.Sub(c.turn.Now)
 	}
 	unit, isPlural := c.number(pluralUnitsSlot)
 	if !isPlural {
@@ -60,20 +63,38 @@ func (c *command) length() time.Duration {
 	return time.Duration(seconds+more*moreUnit) * time.Second
 }
 
-// until returns the next occurrence of the time of day in the sentence, or the zero time if
-// it is invalid. An hour from 1 to 12 without a part of the day has two possible times: until
-// returns the sooner one or, if the day is given, the one from 6:00 to 17:59.
-func (c *command) until() time.Time {
+// until returns the alarm in the sentence, without a text. Its Due is zero if the time is
+// invalid. Of several times of day, until chooses the one that is sooner.
+func (c *command) until() (next agent.Timer) {
+	after := c.turn.Now
+	if day, _ := c.number(daySlot); day > 0 {
+		year, month, today := after.Date()
+		after = time.Date(year, month, today+day, 0, 0, 0, -1, after.Location())
+	}
+	for _, clock := range c.clocks() {
+		t := agent.Timer{At: clock, Days: parseDays(c.filled[daysSlot].value)}
+		if t.Due = t.Next(after); next.Due.IsZero() || t.Due.Before(next.Due) {
+			next = t
+		}
+	}
+	return next
+}
+
+// clocks returns the times of day that the sentence may mean, such as 07:30. There are none if
+// it is invalid. An hour from 1 to 12 without a part of the day means two times or, if the
+// sentence names a day, the one from 6:00 to 17:59.
+func (c *command) clocks() (clocks []string) {
 	hour, _ := c.number(hourSlot)
 	minute, _ := c.number(minuteSlot)
 	before, _ := c.number(beforeSlot)
 	past, _ := c.number(pastSlot)
 	firstHour, hasWindow := c.number(dayPartSlot) // the window of 12 possible hours
-	day, hasDay := c.number(daySlot)
+	_, hasDay := c.filled[daySlot]
+	_, repeats := c.filled[daysSlot]
 	if hour > 24 || minute > 59 || before > 59 {
-		return time.Time{}
+		return nil
 	}
-	if hasDay && !hasWindow {
+	if (hasDay || repeats) && !hasWindow {
 		firstHour, hasWindow = 6, true
 	}
 	hours := []int{hour}
@@ -84,15 +105,16 @@ func (c *command) until() time.Time {
 	case hour > 0:
 		hours = append(hours, hour+12)
 	}
-	var next time.Time
-	now := c.turn.Now
 	for _, h := range hours {
-		for daysLater := range 3 {
-			at := time.Date(now.Year(), now.Month(), now.Day()+day+daysLater, h, minute-before+past, 0, 0, now.Location())
-			if at.After(now) && (next.IsZero() || at.Before(next)) {
-				next = at
-			}
-		}
+		clocks = append(clocks, time.Date(2000, 1, 2, h, minute-before+past, 0, 0, time.UTC).Format("15:04"))
 	}
-	return next
+	return clocks
+}
+
+// parseDays returns the days with these digits, from 1 for Monday to 7 for Sunday.
+func parseDays(digits string) (days agent.Days) {
+	for _, digit := range digits {
+		days |= 1 << ((digit - '0') % 7)
+	}
+	return days
 }

@@ -90,6 +90,69 @@ func TestWhatATimerSays(t *testing.T) {
 	}
 }
 
+// TestAlarmsBySentence checks the English sentences about alarms, and that timers, reminders and
+// alarms are cancelled separately.
+func TestAlarmsBySentence(t *testing.T) {
+	var table storetest.Table[agent.Timer]
+	timers := newTimers(&table)
+	b := newBrain(t, nil, timers)
+	for _, step := range []struct{ heard, said string }{
+		{"what alarms are set", "No alarm is set."},
+		{"cancel the alarm", "No alarm is set."},
+		{"wake me at seven", "I will wake you at 7:00 PM."}, // it is noon
+		{"wake me up tomorrow at half past six", "I will wake you at 6:30 AM."},
+		{"Set an alarm for 9:15 a.m. tomorrow.", "I will wake you at 9:15 AM."},
+		{"set an alarm for quarter to eight in the evening", "I will wake you at 7:45 PM."},
+		{"every weekday at seven", "I will wake you every weekday at 7:00 AM."},
+		{"wake me every day at seven o'clock", "I will wake you every day at 7:00 AM."},
+		{"Every Monday at 7:30 PM.", "I will wake you every Monday at 7:30 PM."},
+		{"wake me at nine at weekends", "I will wake you at weekends at 9:00 AM."},
+		{"set an alarm on tuesdays at noon", "I will wake you every Tuesday at 12:00 PM."},
+		{"wake me at midnight", "I will wake you at 12:00 AM."},
+		{"wake me at seven seventy", "That is not a time of day."},
+		{"set a timer for ten minutes", "10 minutes, starting now."},
+		{"remind me in one hour to feed the cat", "I will remind you in 1 hour."},
+		{"cancel the alarm at noon", "I will not wake you then."},
+		{"cancel the alarm at midnight", "I will not wake you then."},
+		{"cancel the alarm at noon", "There is no alarm at that time."},
+		{"cancel the alarm at seven", "I will not wake you then."}, // of the evening, of weekdays and of every day
+		{"cancel the alarm for 9:15 am", "I will not wake you then."},
+		{"how much time is left", "10 minutes."},
+		{"cancel the timer", "No timer is set any more."},
+		{"cancel the timer", "There is no timer."},
+		{"how much time is left", "1 hour."},
+		{"cancel the reminder", "I will not remind you."},
+		{"which alarms do i have", "I will wake you at 7:45 PM, at 6:30 AM, at weekends at 9:00 AM, every Monday at 7:30 PM."},
+		{"cancel all alarms", "No alarm is set any more."},
+		{"how much time is left", "There is no timer."},
+	} {
+		if said := ask(t, b, step.heard); said != step.said {
+			t.Errorf("%q: %q; want %q", step.heard, said, step.said)
+		}
+	}
+	const odd = agent.Days(1<<time.Tuesday | 1<<time.Sunday) // such as the page may set
+	alarm := agent.Timer{Robot: "a0b1c2d3e4f5", Text: "Up!", At: "08:00", Days: odd}
+	if _, err := timers.Set(t.Context(), nil, alarm, noon); err != nil {
+		t.Fatal(err)
+	}
+	if said := ask(t, b, "what alarms are set"); said != "I will wake you every Tuesday, every Sunday at 8:00 AM." {
+		t.Errorf("listed: %q", said)
+	}
+}
+
+// TestAStrangerSetsNoAlarm checks that a robot that nobody has adopted neither sets, lists nor cancels alarms.
+func TestAStrangerSetsNoAlarm(t *testing.T) {
+	var table storetest.Table[agent.Timer]
+	b := newBrain(t, nil, newTimers(&table))
+	ask(t, b, "wake me at seven")
+	for _, heard := range []string{"wake me at eight", "every day at nine", "what alarms are set", "cancel all alarms"} {
+		got := think(t, b, agent.Turn{Robot: "a0b1c2d3e4f5", Session: "s", Text: heard, Untrusted: true})
+		if got.said != "I have nothing to do that with." || len(table.Kept) != 1 {
+			t.Errorf("%q: %q, %d are kept", heard, got.said, len(table.Kept))
+		}
+	}
+}
+
 // TestATimerThatIsNotStored checks that the brain sends no answer if the store fails, and that a brain
 // without timers answers that it cannot set them.
 func TestATimerThatIsNotStored(t *testing.T) {
