@@ -186,7 +186,7 @@ func TestFurtherLanguages(t *testing.T) {
 	}
 }
 
-// TestTimesOfDay checks the time of a timer set for a time of day, also across changes to and from
+// TestTimesOfDay checks the time of an alarm, also across changes to and from
 // daylight saving time. An hour without a part of the day means its next occurrence.
 func TestTimesOfDay(t *testing.T) {
 	berlin := must.Value(time.LoadLocation("Europe/Berlin"))(t)
@@ -197,7 +197,7 @@ func TestTimesOfDay(t *testing.T) {
 	for _, c := range []struct {
 		now  time.Time
 		said string
-		due  string // day of the month and time of the timer; empty if no timer is set
+		due  string // day of the month and time of the alarm; empty if no alarm is set
 	}{
 		{at(11, 20, 12, 5), "um drei", "20 15:00"}, {at(11, 20, 2, 5), "um drei Uhr", "20 03:00"},
 		{at(11, 20, 15, 0), "um drei", "21 03:00"},
@@ -208,13 +208,16 @@ func TestTimesOfDay(t *testing.T) {
 		{at(11, 20, 12, 5), "um 0 Uhr", "21 00:00"},
 		{at(11, 20, 12, 5), "um 24 Uhr", "21 00:00"}, {at(11, 20, 9, 5), "um sieben Uhr früh", "21 07:00"},
 		{at(10, 24, 22, 0), "um sieben Uhr morgens", "25 07:00"},
-		{at(3, 28, 22, 0), "um sieben Uhr morgens", "29 07:00"}, {at(11, 20, 8, 0), "um 25 Uhr", ""}, {at(11, 20, 8, 0), "um 7 Uhr 60", ""},
+		{at(3, 28, 22, 0), "um sieben Uhr morgens", "29 07:00"}, {at(3, 28, 22, 0), "um halb drei nachts", "29 03:00"},
+		{at(11, 20, 5, 0), "morgen um sieben", "21 07:00"}, {at(11, 20, 7, 30), "jeden Tag um sieben", "21 07:00"}, // not at seven in the evening
+		{at(11, 20, 12, 5), "montags um drei", "23 15:00"}, {at(11, 20, 12, 5), "werktags um drei Uhr nachts", "23 03:00"},
+		{at(11, 20, 8, 0), "um 25 Uhr", ""}, {at(11, 20, 8, 0), "um 7 Uhr 60", ""},
 	} {
 		var table storetest.Table[agent.Timer]
 		think(t, reflex.New(books, "Chan", nil, newTimers(&table), nil), agent.Turn{Text: "Weck mich " + c.said, Now: c.now})
 		due := ""
 		for _, timer := range table.Kept {
-			due = c.now.Add(timer.Length).Format("2 15:04")
+			due = timer.Due.In(berlin).Format("2 15:04")
 		}
 		if due != c.due {
 			t.Errorf("%s, %s: %q, want %q", c.now, c.said, due, c.due)
