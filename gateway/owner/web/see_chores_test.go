@@ -119,7 +119,7 @@ func seeQuestions(t *testing.T, c *chromium) {
 }
 
 // seeTimers checks that a timer that was set at a robot is shown at once and can be cancelled, and that timers can be set
-// on the page, which shows a fault at its field.
+// on the page, and alarms that repeat. A fault is shown at its field.
 func seeTimers(t *testing.T, c *chromium) {
 	h := startAppliance(t, kitchenMAC)
 	b := c.visit(t, h, "#/timers")
@@ -155,6 +155,15 @@ func seeTimers(t *testing.T, c *chromium) {
 	b.fill("[data-test=timer-text]", "Good morning.")
 	b.click("[data-test=timer-set]")
 	b.says("[data-test=timer]=Good", "07:30")
+	b.choose("[data-test=timer-at]", "06:15")
+	b.choose("[data-test=timer-days]", "sat sun")
+	b.fill("[data-test=timer-text]", "Weekend.")
+	b.click("[data-test=timer-set]")
+	b.says("[data-test=timer]=Weekend", "at weekends")
+	b.axe("an alarm that repeats")
+	if _, text := h.Owner(http.MethodGet, "/api/v1/timers", ""); !strings.Contains(text, `"at":"06:15","days":"sat sun"`) {
+		t.Errorf("timers are %s", text)
+	}
 }
 
 // written writes a file to a temporary directory and returns its path.

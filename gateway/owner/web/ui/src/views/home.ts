@@ -21,7 +21,7 @@ import { webLink } from "./link.js";
 const say = catalogue("home");
 
 interface Part { name: string; ok: boolean; vital: boolean; note?: string }
-interface Timer { id: string; robot?: string; name?: string; text: string; due: string; reminder?: boolean }
+interface Timer { id: string; robot?: string; name?: string; text: string; due: string; reminder?: boolean; days?: string }
 interface Refused { at: string; address: string; device: string; code: string; reason: string; count: number }
 
 const later = "perch.first.later";
@@ -94,7 +94,7 @@ export class HomeView extends View {
     wants.devices.forEach((d) => board.learn(d.id, d));
     this.last = new Map();
     for (const t of turns) if (!this.last.has(t.robot)) this.last.set(t.robot, t);
-    this.timers = [...timers].sort((a, b) => Date.parse(a.due) - Date.parse(b.due));
+    this.timers = timers.filter((t) => !t.days).sort((a, b) => Date.parse(a.due) - Date.parse(b.due));
     this.refused = refused ?? [];
     this.parts = status.parts.filter((p) => !p.ok);
     this.unheard = status.unheard ?? [];

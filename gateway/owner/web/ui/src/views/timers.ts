@@ -6,7 +6,8 @@ import { Refusal, get, send, serverNow } from "../lib/api.js";
 import { devices, nameIn, nameOf, type Device } from "../lib/robots.js";
 import { type Said } from "../lib/said.js";
 import { View, sentence } from "../lib/view.js";
-import { catalogue, clock } from "../lib/words.js";
+import { weekday } from "../lib/week.js";
+import { catalogue, clock, locale } from "../lib/words.js";
 import { left } from "./home.countdown.js";
 import { list } from "./list.js";
 
@@ -21,8 +22,22 @@ interface Timer {
   set?: string;
   due: string;
   length?: number; // nanoseconds
+  days?: string; // the days of an alarm that repeats, such as "mon tue"
   reminder?: boolean;
   on_robot?: boolean;
+}
+
+// The days of the week, with a date of each, and sets of days that have a name.
+const week = { mon: "2024-01-01", tue: "2024-01-02", wed: "2024-01-03", thu: "2024-01-04", fri: "2024-01-05", sat: "2024-01-06", sun: "2024-01-07" };
+const named = { "mon tue wed thu fri sat sun": "everyDay", "mon tue wed thu fri": "weekdays", "sat sun": "weekend" } as const;
+const sets = Object.keys(named) as (keyof typeof named)[];
+
+// daysName returns the name of a set of days.
+function daysName(days: string): string {
+  const set = sets.find((one) => one === days);
+  if (set) return t(named[set]);
+  const names = days.split(" ").map((day) => weekday(week[day as keyof typeof week], "long"));
+  return new Intl.ListFormat(locale()).format(names);
 }
 
 const mostMinutes = 24 * 60;
@@ -95,7 +110,9 @@ export class TimersView extends View {
         }}>
           <option value="in">${t("kindTimer")}</option><option value="at">${t("kindAlarm")}</option></select></p-field>
         ${this.byClock
-          ? html`<p-field label=${t("clock")} .error=${wrong("when")}><input type="time" name="at" data-test="timer-at" /></p-field>`
+          ? html`<p-field label=${t("clock")} .error=${wrong("when")}><input type="time" name="at" data-test="timer-at" /></p-field>
+            <p-field label=${t("repeats")}><select name="days" data-test="timer-days"><option value="">${t("once")}</option>
+              ${[...sets, ...Object.keys(week)].map((days) => html`<option value=${days}>${daysName(days)}</option>`)}</select></p-field>`
           : html`<p-field label=${t("minutes")} .error=${wrong("when")}><input type="number" name="minutes" min="0" max=${mostMinutes} step="any" value="10" data-test="timer-minutes" /></p-field>`}
         <p-field label=${t("who")} .error=${wrong("robot")}><select name="robot" data-test="timer-robot">
           <option value="">${t("anyRobot")}</option>
@@ -120,7 +137,7 @@ export class TimersView extends View {
     this.fault = this.check(data);
     if (!this.fault) {
       this.busy = true;
-      const when = this.byClock ? { at: String(data.get("at")) } : { seconds: Math.max(1, Math.round(Number(data.get("minutes")) * 60)) };
+      const when = this.byClock ? { at: String(data.get("at")), days: String(data.get("days")) } : { seconds: Math.max(1, Math.round(Number(data.get("minutes")) * 60)) };
       try {
         await send("POST", "api/v1/timers", { text: String(data.get("text")).trim(), robot: String(data.get("robot")), ...when });
         this.tell(t("isSet"));
@@ -148,6 +165,7 @@ export class TimersView extends View {
         <p class="text">${text}</p>
         <p class="meta">
           <time datetime=${one.due}>${t("at", { time: clock(one.due) })}</time>
+          ${one.days ? html`<span>${daysName(one.days)}</span>` : nothing}
           <span>${name ? t("on", { name }) : t("any")}</span>
           ${one.on_robot ? html`<span>${t("onRobot")}</span>` : nothing}
         </p>
