@@ -117,6 +117,7 @@ func LoadEach(tags []string, own string) ([]*Book, error) {
 	}
 	var faults []error
 	for _, b := range books {
+		b.markNumbers()
 		faults = append(faults, b.check())
 	}
 	return books, errors.Join(faults...)
@@ -235,9 +236,9 @@ func (b *Book) addList(name string, f fileList, source string) error {
 	var faults []error
 	for i, e := range f.entries {
 		first, _, _ := strings.Cut(e.spoken, "|")
-		it := item{spoken: strings.TrimSpace(first), value: e.value, isNumber: name == b.numbers}
+		it := item{spoken: strings.TrimSpace(first), value: e.value}
 		switch {
-		case it.isNumber && e.value == "":
+		case name == b.numbers && e.value == "":
 			it.value = strconv.Itoa(i)
 		case e.value == "":
 			it.value = it.spoken
@@ -258,6 +259,23 @@ func (b *Book) addList(name string, f fileList, source string) error {
 	slices.SortStableFunc(l.longestFirst, func(a, b item) int { return len(b.words) - len(a.words) })
 	b.lists[name] = l
 	return errors.Join(faults...)
+}
+
+// markNumbers marks the entries of all lists that are in the list of numbers too, with the same
+// value. They may be written in digits.
+func (b *Book) markNumbers() {
+	isNumber := map[string]bool{} // key: words and value
+	key := func(it item) string { return strings.Join(slices.Concat(it.words, []string{it.value}), " ") }
+	for _, it := range b.lists[b.numbers].items {
+		isNumber[key(it)] = true
+	}
+	for _, l := range b.lists {
+		for _, items := range [][]item{l.items, l.longestFirst} {
+			for i, it := range items {
+				items[i].isNumber = isNumber[key(it)]
+			}
+		}
+	}
 }
 
 // addSigns adds the spoken forms of signs.

