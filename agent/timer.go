@@ -74,8 +74,8 @@ type Days uint8
 // Has reports whether the set contains a day.
 func (d Days) Has(day time.Weekday) bool { return d&(1<<day) != 0 }
 
-// EachDay returns the days of the week, beginning with Monday.
-func EachDay() (days [7]time.Weekday) {
+// eachDay returns the days of the week, beginning with Monday.
+func eachDay() (days [7]time.Weekday) {
 	for i := range days {
 		days[i] = time.Weekday((i + 1) % len(days))
 	}
@@ -87,7 +87,7 @@ func EachDay() (days [7]time.Weekday) {
 func ParseDays(text string) (days Days, err error) {
 	for name := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return r == ' ' || r == ',' }) {
 		found := false
-		for _, day := range EachDay() {
+		for _, day := range eachDay() {
 			if full := strings.ToLower(day.String()); name == full || name == full[:3] {
 				days, found = days|1<<day, true
 			}
@@ -102,7 +102,7 @@ func ParseDays(text string) (days Days, err error) {
 // String returns the names of the days, such as "mon tue".
 func (d Days) String() string {
 	var names []string
-	for _, day := range EachDay() {
+	for _, day := range eachDay() {
 		if d.Has(day) {
 			names = append(names, strings.ToLower(day.String()[:3]))
 		}

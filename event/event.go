@@ -287,7 +287,7 @@ type Answered struct {
 	Answer string `json:"answer"` // answered, touched (a touch of the head means yes), allowed, denied, expired or closed
 }
 
-// TimerRang is published when a timer ends.
+// TimerRang is published when a timer ends or an alarm rings.
 type TimerRang struct {
 	ID      string `json:"id"`                 // ID of the timer
 	Text    string `json:"text"`               // purpose of the timer
