@@ -185,7 +185,7 @@ func (p *pausedTurn) speak(b *testing.B, voiceNumber int) {
 	p.firstEnds = len(before) + len(first)
 	p.restBegins = p.firstEnds + len(pause)
 	p.restEnds = p.restBegins + len(rest)
-	p.pcm = must.Value(throughOpus(slices.Concat(before, first, pause, rest, silence(8*time.Second))))(b)
+	p.pcm = must.Value(throughOpus(slices.Concat(before, first, pause, rest, silence(8*time.Second)), len(p.first)))(b)
 }
 
 // sayIn returns the sound of a text in a language, at the rate of a microphone.

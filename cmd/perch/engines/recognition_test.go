@@ -87,7 +87,7 @@ func asARobotSendsIt(t testing.TB, voiceName, text string) *voice.Utterance {
 		return u
 	}
 	const before, after = voice.MicRate / 2, voice.MicRate * 6 / 10
-	heard, err := throughOpus(slices.Concat(make([]int16, before), speech, make([]int16, after)))
+	heard, err := throughOpus(slices.Concat(make([]int16, before), speech, make([]int16, after)), len(text))
 	if err != nil {
 		t.Error(err)
 	}
@@ -97,9 +97,9 @@ func asARobotSendsIt(t testing.TB, voiceName, text string) *voice.Utterance {
 	return u
 }
 
-// throughOpus returns a sound with noise added, encoded with Opus and decoded.
-func throughOpus(pcm []int16) (heard []int16, err error) {
-	r := rand.New(rand.NewPCG(1, uint64(len(pcm))))
+// throughOpus returns a sound with noise added, encoded with Opus and decoded. It changes pcm.
+func throughOpus(pcm []int16, seed int) (heard []int16, err error) {
+	r := rand.New(rand.NewPCG(1, uint64(seed)))
 	for i := range pcm {
 		pcm[i] += int16(r.NormFloat64() * 12)
 	}
