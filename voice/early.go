@@ -51,7 +51,9 @@ func recognizePaused(ctx context.Context, u, sound *Utterance, o Options, recogn
 func (u *Utterance) awaitPause(ctx context.Context) (sound *Utterance, err error) {
 	err = u.await(ctx, func() bool {
 		if u.paused && !u.finished {
-			sound = &Utterance{pcm: u.pcm[:len(u.pcm):len(u.pcm)], finished: true}
+			sound = NewUtterance()
+			sound.pcm = u.pcm[:len(u.pcm):len(u.pcm)]
+			sound.Finish()
 		}
 		return u.paused || u.finished
 	})

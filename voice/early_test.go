@@ -23,6 +23,7 @@ func (r *slowRecognizer) recognize(ctx context.Context, u *voice.Utterance, _ vo
 	if err := u.Wait(ctx); err != nil {
 		return voice.Transcript{}, err
 	}
+	<-u.Finished()
 	select {
 	case <-time.After(r.needs):
 		return voice.Transcript{Text: u.Duration().String()}, r.err
