@@ -61,7 +61,7 @@ func overTheAir(t testing.TB, pcm []int16) []int16 {
 
 func recognize(t testing.TB, e *Engine, pcm []int16) voice.Transcript {
 	t.Helper()
-	got, err := e.Recognize(t.Context(), voicetest.Utterance(pcm), voice.Options{Language: "en"})
+	got, err := e.Recognize(t.Context(), voicetest.Utterance(pcm), voice.Options{Language: "en", Patient: true})
 	must.Succeed(t, err)
 	return got
 }
