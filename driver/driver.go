@@ -124,5 +124,5 @@ func (l List[S, E]) New(kind string, options any, s S) (engine E, err error) {
 
 // errUnknown returns the error for a kind that no driver has.
 func (l List[S, E]) errUnknown(kind string) error {
-	return fmt.Errorf("it is one of %s, not %q", strings.Join(l.Kinds(), ", "), kind)
+	return fmt.Errorf("it must be one of %s, not %q", strings.Join(l.Kinds(), ", "), kind)
 }

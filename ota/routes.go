@@ -57,7 +57,7 @@ func (s *Service) checkIn(c *gin.Context) {
 	}
 	reply, err := s.readCheckIn(c, id, client)
 	if err != nil {
-		if isRobot && !errors.Is(err, errNoOrigin) { // others are browsers and programs that preview links
+		if isRobot && !errors.Is(err, errNoOrigin) { // requests without an ID come from browsers and programs that preview links
 			s.addRefusal(err, hostOf(c.Request.RemoteAddr), id, time.Now())
 		}
 		_ = c.Error(err)
@@ -94,7 +94,7 @@ func (s *Service) readCheckIn(c *gin.Context, id, client string) (Reply, error) 
 		return Reply{}, refuse("body_too_large", http.StatusRequestEntityTooLarge,
 			"the check-in is larger than 64 kB, which no robot sends")
 	}
-	// Otherwise any web page could fill the registry by image or script tags with this address. A
+	// Without this check, any web page could fill the registry by image or script tags with this address. A
 	// browser sends no Origin header for such a tag. It sends an Origin header for the requests of
 	// scripts, which are allowed only to pages in allowed_origins.
 	if id != c.GetHeader("Device-Id") && c.GetHeader("Origin") == "" && isBrowser(c.Request.UserAgent()) {
@@ -121,7 +121,7 @@ var errNoOrigin = refuse("no_origin", http.StatusForbidden,
 	"in a browser, only scripts of pages in allowed_origins may check in a robot; other programs may send device-id in the query")
 
 // activate handles the request of a robot that waits for its adoption. The status is 200 if the
-// robot is adopted, and otherwise 202: the robot then repeats the request after 3 s.
+// robot may connect now, and 202 if it has to wait: it then repeats the request after 3 s.
 func (s *Service) activate(c *gin.Context) {
 	adopted, err := s.Activate(identity(c.Request))
 	switch {

@@ -2,8 +2,8 @@
 // resamples, and computes when to send packets to a robot. Packages below it implement its
 // interfaces Recognizer and Synthesizer with engines for speech recognition and synthesis.
 //
-// All sound is 16-bit mono PCM: 16 kHz from a robot's microphone and 24 kHz to its speaker,
-// both in frames of 60 ms.
+// Sound is 16-bit mono PCM: 16 kHz from a robot's microphone and 24 kHz to its speaker. Packets hold
+// frames of 60 ms.
 package voice
 
 import (
@@ -39,9 +39,9 @@ type Options struct {
 	// YesNo is true if the utterance replies to a yes-or-no question. A recognizer may then
 	// recognize only replies to such questions, or ignore the field.
 	YesNo bool
-	// Mute is true if the text is only shown. Synthesizers then makes silence for the time of reading.
+	// Mute is true if the text is only shown. A [Synthesizers] then makes silence for the time of reading.
 	Mute bool
-	// Deaf is true if nothing may be recognized. Recognizers then refuses every utterance.
+	// Deaf is true if nothing may be recognized. A [Recognizers] then refuses every utterance.
 	Deaf bool
 	// Stranger is true if the robot has not been adopted, that is, accepted by the owner. A
 	// busy engine may serve other robots first.
@@ -90,8 +90,8 @@ type Synthesizer interface {
 	Synthesize(ctx context.Context, text string, o Options, out func(pcm []int16) error) error
 }
 
-// ErrUnavailable is wrapped by the errors of engines that cannot work at present, because a
-// program is missing or a server does not respond.
+// ErrUnavailable is wrapped by the errors of engines that cannot serve a call at present, for example
+// because a program is missing or a server does not respond, so that another engine is tried.
 var ErrUnavailable = errors.New("engine unavailable")
 
 // ErrBusy is wrapped by the errors of recognizers that work, but cannot recognize an utterance soon, because

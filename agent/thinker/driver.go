@@ -36,7 +36,7 @@ type ToolServer struct {
 
 // BrainKeys holds the configuration of a brain. K is the type of its model's options.
 type BrainKeys[K any] struct {
-	MCP   []ToolServer `yaml:"mcp" doc:"MCP servers whose tools the model has, by a command or a url. only or except choose among the tools."`
+	MCP   []ToolServer `yaml:"mcp" doc:"MCP servers, each with a command or a url. The model gets their tools; the keys only and except choose among them."`
 	Model K            `yaml:",inline"`
 }
 

@@ -33,7 +33,7 @@ const checkTimeout = 2 * time.Minute
 // checkCommand returns the command perch-speech models check.
 func checkCommand() *cobra.Command {
 	var flags modelFlags
-	return flags.registerThreads(&cobra.Command{
+	return flags.registerAll(&cobra.Command{
 		Use:   "check",
 		Short: "Speak with every voice and let every recognizer write it",
 		Long: `It compares the files with the catalogue, and then lets every voice say eight sentences, and every recognizer of its language write them.

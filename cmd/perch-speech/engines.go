@@ -37,7 +37,7 @@ func enginesCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringArrayVar(&without, "without", nil, "`NAME` of a model to leave out")
-	return flags.registerThreads(c)
+	return flags.registerAll(c)
 }
 
 // serveEngines serves the models in the folder, except those named in without, until ctx ends. It serves at once, and

@@ -21,12 +21,12 @@ type modelFlags struct {
 
 // register adds --models to a command.
 func (f *modelFlags) register(c *cobra.Command) *cobra.Command {
-	c.Flags().StringVar(&f.folder, "models", "", "`DIR` with a folder for each model; if empty, /var/lib/perch-speech/models for root, and else in ~/.local/share")
+	c.Flags().StringVar(&f.folder, "models", "", "`DIR` that has a folder for each model (default: models in $STATE_DIRECTORY, in /var/lib/perch-speech for root, or else in ~/.local/share/perch-speech)")
 	return c
 }
 
-// registerThreads adds --models and --threads to a command.
-func (f *modelFlags) registerThreads(c *cobra.Command) *cobra.Command {
+// registerAll adds --models and --threads to a command.
+func (f *modelFlags) registerAll(c *cobra.Command) *cobra.Command {
 	c.Flags().IntVar(&f.threads, "threads", 1, "`NUMBER` of processors that one model uses")
 	return f.register(c)
 }

@@ -34,7 +34,7 @@ on the network can use it, and it announces itself, so that Perch and Home Assis
 		},
 	}
 	c.Flags().StringVar(&address, "listen", "127.0.0.1:10310", "TCP `ADDRESS` to listen at")
-	return flags.registerThreads(c)
+	return flags.registerAll(c)
 }
 
 // serve runs the server until the command's context ends. Unless the server listens on a loopback address only, serve

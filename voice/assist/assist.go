@@ -25,7 +25,7 @@ type Options struct {
 
 	// Engine, Voice, Convert, Language and IdleWithin are only for a Synthesizer.
 	Engine string // engine, such as "tts.piper"; "" means the pipeline's engine
-	Voice  string // voice for calls that name none; "" means the pipeline's voice or, with Engine, the engine's own
+	Voice  string // voice for calls that name none; "" means the pipeline's voice or, with Engine or in another language than the pipeline's, the engine's own
 	// Convert makes Home Assistant convert the sound to 16-bit mono; Home Assistant starts a
 	// process per sentence to do this. It is needed for engines that do not return 16-bit WAV.
 	Convert    bool

@@ -19,19 +19,19 @@ import (
 
 // Passports holds the passports of the characters. A passport is the identity of a character in the
 // three.ws agent system, such as a name and a home page. Its fields come from the character's
-// manifest, unless the owner has written them; the owner's fields are stored.
+// own data (persona, manifest and skills), unless the owner has written them; the owner's fields are stored.
 type Passports struct {
 	characters *Characters
 	skills     func(character string) []string // returns the names of a character's skills
 	table      *store.Table[passport.Passport] // key: character ID
 	bus        *event.Bus
-	installed  time.Time // when the appliance was installed: the creation time of characters whose manifest has none
+	installed  time.Time // when the appliance was installed: the creation time of characters that are not imported and have none
 
 	mu sync.Mutex // held during changes
 }
 
 // NewPassports returns the passports of a database. skills returns the names of a character's skills;
-// installed is used as the creation time of characters whose manifest has none.
+// installed is used as the creation time of characters that are not imported and have none.
 func NewPassports(c *Characters, skills func(character string) []string, db *store.DB, bus *event.Bus, installed time.Time) *Passports {
 	p := &Passports{characters: c, skills: skills, table: store.NewTable[passport.Passport](db, "passports"), bus: bus, installed: installed}
 	for id, written := range p.table.All() {

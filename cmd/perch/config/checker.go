@@ -49,7 +49,8 @@ func section(path string) string {
 	return key
 }
 
-// locate returns a fault of a key that says where the key is set: a file and line, or a variable.
+// locate returns a fault of a key that says where the key, or else the section around it, is set: a file and
+// line, or a variable.
 func (k *checker) locate(path string, err error) Fault {
 	if name, ok := k.env[path]; ok {
 		return fault(fmt.Errorf("%s: %w", name, err))
@@ -145,7 +146,7 @@ func (k *checker) keysBelow(path string) []string {
 func (k *checker) oneOf(path, value string, allowed ...string) {
 	k.setChoices(path, allowed)
 	if !slices.Contains(allowed, value) {
-		k.fault(path, fmt.Errorf("it is one of %s, not %q", strings.Join(allowed, ", "), value))
+		k.fault(path, fmt.Errorf("it must be one of %s, not %q", strings.Join(allowed, ", "), value))
 	}
 }
 
@@ -160,7 +161,7 @@ func (k *checker) setChoices(path string, choices []string) {
 // between checks that n is in a range that includes both bounds.
 func (k *checker) between(path string, n, minimum, maximum int) {
 	if n < minimum || n > maximum {
-		k.fault(path, fmt.Errorf("it is %d to %d, not %d", minimum, maximum, n))
+		k.fault(path, fmt.Errorf("it must be %d to %d, not %d", minimum, maximum, n))
 	}
 }
 

@@ -162,7 +162,7 @@ func TestAWrongValueIsRefused(t *testing.T) {
 		{"mqtt.broker", "embedded", "PERCH_MQTT_BROKER sets this key and overrides the settings"},
 		{"listen", []any{":1"}, "--listen sets this key"},
 		{"listen.0", nil, "--listen sets this key"},
-		{"brains.0.kind", "gpt", "it is one of acp, anthropic"},
+		{"brains.0.kind", "gpt", "it must be one of acp, anthropic"},
 		{"brains.7", map[string]any{"kind": "none"}, "there is no entry 7 in the list of 1"},
 		{"brains.0", nil, "at least one is needed"},
 		{"brains.0.modle", "x", "there is no such key"},
@@ -191,7 +191,7 @@ func TestAFaultInTheOverlay(t *testing.T) {
 		"nmae: x\n":                            ":1: nmae: there is no such key; perch unset nmae removes this setting, so that the configuration file decides again",
 		"robots:\n  idel: 1\n":                 ":2: robots.idel: there is no such key; perch unset robots.idel removes",
 		"robots: {idle: soon}\n":               ":1: robots.idle: \"soon\" is not a duration such as 60s, 5m or 24h; perch unset robots.idle removes",
-		"brains:\n- kind: none\n- kind: gpt\n": ":3: brains.1.kind: it is one of acp, anthropic, assist, none, openai, reflex, not \"gpt\"; perch unset brains removes",
+		"brains:\n- kind: none\n- kind: gpt\n": ":3: brains.1.kind: it must be one of acp, anthropic, assist, none, openai, reflex, not \"gpt\"; perch unset brains removes",
 		"skins: {key_file: /x}\n":              ":1: skins: key and key_file are two places for one key; perch unset skins removes",
 	} {
 		o := overlaid(t, "name: house\nskins: {key: a-long-key}\n")

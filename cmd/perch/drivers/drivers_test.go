@@ -82,7 +82,7 @@ func TestDriversAreDeclaredWhole(t *testing.T) {
 func TestUnknownKind(t *testing.T) {
 	for _, err := range []error{drivers.Recognizers().Check("ears", nil, drivers.Voice{}),
 		func() error { _, err := drivers.Recognizers().New("ears", nil, drivers.Voice{}); return err }()} {
-		if err == nil || err.Error() != `it is one of assist, openai, sphinx, wyoming, not "ears"` {
+		if err == nil || err.Error() != `it must be one of assist, openai, sphinx, wyoming, not "ears"` {
 			t.Error(err)
 		}
 	}

@@ -316,7 +316,7 @@ func TestSetAndUnset(t *testing.T) {
 			{"set memory.most 100 --json", 0, `"restart"`},
 			{"set allowed_hosts [a.example,b.example]", 0, ""},
 			{"set memory.most 3", 1, "nothing was changed: "},
-			{"set memory.most 3", 1, "memory.most: it is 10 to 2000, not 3"},
+			{"set memory.most 3", 1, "memory.most: it must be 10 to 2000, not 3"},
 			{"set nmae x", 1, "nmae: there is no such key"},
 			{"set name", 2, "it takes KEY VALUE, but 1 argument was given"},
 			{"unset memory.most", 0, ""},

@@ -16,8 +16,8 @@ import (
 
 // firstSteps holds the addresses in the text that each start prints for a new owner.
 type firstSteps struct {
-	name    string // base URL with the appliance's name; empty if the appliance has no name
-	numeric string // base URL with this machine's IP address; empty if others cannot reach this machine
+	name    string // the configured URL, or one with the appliance's name; empty if it is neither configured nor announced
+	numeric string // base URL with this machine's IP address; empty if others cannot reach it, or if a URL is configured
 	page    string // URL of the page for a browser on this machine; empty if the page is off
 	link    string // URL that logs in a browser on this machine once; empty if others may read the text
 	program string // how this user runs another command: "sudo perch" for the packaged service
@@ -45,7 +45,7 @@ func (s firstSteps) String() string {
 			fmt.Fprintf(&b, "This link lets you in once, within ten minutes. After that the page is at %s\n", s.page)
 		}
 		if s.name+s.numeric != "" {
-			fmt.Fprintf(&b, "or, in any other browser, with the link that this command prints:\n    %s open%s\n", s.program, s.flags)
+			fmt.Fprintf(&b, "In any other browser, open the link that this command prints:\n    %s open%s\n", s.program, s.flags)
 		}
 	}
 	fmt.Fprintf(&b, "See what works and what does not:\n    %s doctor%s\n", s.program, s.flags)
@@ -56,7 +56,8 @@ func (s firstSteps) String() string {
 // a conflict takes about a second.
 const nameTimeout = 5 * time.Second
 
-// PrintFirstSteps writes the first steps when the appliance's name is announced, or after nameTimeout.
+// PrintFirstSteps writes the first steps when the appliance's name is announced, but after nameTimeout at the
+// latest, and at once if no name is to be announced. It writes nothing if ctx ends before.
 // flags are the flags with which other commands find the same appliance. link returns a URL that logs in
 // a browser on this machine once. It is nil if out is not a terminal, because others may read a log.
 func (n *Network) PrintFirstSteps(ctx context.Context, out io.Writer, flags string, link func() string) {
@@ -72,7 +73,7 @@ func (n *Network) PrintFirstSteps(ctx context.Context, out io.Writer, flags stri
 	}
 	s := firstSteps{name: n.URL(), numeric: n.numericURL(), program: "perch", flags: flags}
 	switch {
-	case os.Getenv("STATE_DIRECTORY") != "": // set by systemd for the packaged service
+	case os.Getenv("STATE_DIRECTORY") != "": // set by systemd for the packaged service, and in the container
 		s.program = "sudo perch"
 	case link != nil: // a person has started the program in a terminal, with this name
 		s.program = os.Args[0]
