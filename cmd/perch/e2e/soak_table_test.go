@@ -63,7 +63,7 @@ func (s *soak) table() {
 	row("gaps between packets", "p50 %s, p99 %s, longest %s of %d", ms(f.gaps.quantile(.5)), ms(f.gaps.quantile(.99)), ms(f.gaps.quantile(1)),
 		f.gaps.n)
 	row("came too early", "%d packets, at the beginning of a speech", f.early)
-	row("speaker ran dry", "%d times while brain or synthesizer was ill, or the machine stood still or was others'", f.excused)
+	row("speaker ran dry", "%d times while brain or synthesizer was ill, after \"One moment.\", or the machine stood still or was others'", f.excused)
 	late, longest := s.stalls.late()
 	row("machine stood still", "%d times, longest %s; others kept it busy for %s; %d talks were in such times", late, ms(longest),
 		s.stalls.busy().Round(time.Second), f.late)
