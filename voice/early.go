@@ -70,24 +70,6 @@ func (u *Utterance) awaitEnd(ctx context.Context) (ended bool) {
 	return ended && err == nil
 }
 
-// await waits until done returns true, or returns ctx's error. It calls done with u.mu held, after each change.
-func (u *Utterance) await(ctx context.Context, done func() bool) error {
-	for {
-		u.mu.Lock()
-		if done() {
-			u.mu.Unlock()
-			return nil
-		}
-		changed := u.changes()
-		u.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
 // setPausedText records the text of the first samples, the last of which are a pause.
 func (u *Utterance) setPausedText(text string, samples int) {
 	u.SetPartial(text, samples-int(unchangedFor.Seconds()*MicRate))

@@ -117,14 +117,6 @@ func (u *Utterance) SetPaused(paused bool) {
 	}
 }
 
-// changes returns a channel that the next change closes. The caller holds u.mu.
-func (u *Utterance) changes() <-chan struct{} {
-	if u.grown == nil {
-		u.grown = make(chan struct{})
-	}
-	return u.grown
-}
-
 // wakeReaders wakes the readers that wait for more sound. The caller holds u.mu.
 func (u *Utterance) wakeReaders() {
 	if u.grown != nil {
@@ -144,22 +136,36 @@ func (u *Utterance) Duration() time.Duration {
 // copied. It waits for at least one sample. It returns 0 if the utterance is finished and has
 // no sample at offset.
 func (u *Utterance) Read(ctx context.Context, buf []int16, offset int) (int, error) {
-	for {
-		u.mu.Lock()
-		n := 0
+	n := 0
+	err := u.await(ctx, func() bool {
 		if offset < len(u.pcm) {
 			n = copy(buf, u.pcm[offset:])
 		}
-		if n > 0 || u.finished {
+		return n > 0 || u.finished
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, ctx.Err()
+}
+
+// await waits until done returns true, or returns ctx's error. It calls done with u.mu held, after each change.
+func (u *Utterance) await(ctx context.Context, done func() bool) error {
+	for {
+		u.mu.Lock()
+		if done() {
 			u.mu.Unlock()
-			return n, ctx.Err()
+			return nil
 		}
-		grown := u.changes()
+		if u.grown == nil {
+			u.grown = make(chan struct{})
+		}
+		grown := u.grown
 		u.mu.Unlock()
 		select {
 		case <-grown:
 		case <-ctx.Done():
-			return 0, ctx.Err()
+			return ctx.Err()
 		}
 	}
 }
@@ -189,14 +195,9 @@ func (u *Utterance) Send(ctx context.Context, out func(pcm []byte) error) error 
 
 // Wait waits until the utterance is finished. It returns ctx's error if ctx ends first.
 func (u *Utterance) Wait(ctx context.Context) error {
-	var next [1]int16
-	for {
-		u.mu.Lock()
-		n := len(u.pcm)
-		u.mu.Unlock()
-		// No sample is at n yet, so Read waits for it, or for the end.
-		if read, err := u.Read(ctx, next[:], n); read == 0 || err != nil {
-			return err
-		}
+	select {
+	case <-u.end:
+	case <-ctx.Done():
 	}
+	return ctx.Err()
 }
