@@ -1,7 +1,6 @@
 package engines
 
 import (
-	"bytes"
 	"log/slog"
 	"math"
 	"math/rand/v2"
@@ -201,13 +200,5 @@ func sayIn(b *testing.B, tag string, voiceNumber int, text string) ([]int16, err
 			"-m", "/usr/share/hts-voice/nitech-jp-atr503-m001/nitech_jp_atr503_m001.htsvoice", "-fm", []string{"-3", "0", "5"}[voiceNumber], "-ow", "/dev/stdout")
 		command.Stdin = strings.NewReader(text)
 	}
-	wav, err := command.Output()
-	if err != nil {
-		return nil, err
-	}
-	file, err := voice.NewWAVReader(bytes.NewReader(wav))
-	if err != nil {
-		return nil, err
-	}
-	return file.ReadAll(voice.MicRate)
+	return soundOf(command)
 }

@@ -62,17 +62,22 @@ func say(ctx context.Context, voiceName, text string) ([]int16, error) {
 		pcm, err := sounds.Open("testdata/joe").Load(ctx, strings.ReplaceAll(text, " ", "-"))
 		return voice.NewResampler(voice.SpeakerRate, voice.MicRate).Resample(pcm), err
 	case "espeak":
-		wav, err := exec.CommandContext(ctx, "espeak-ng", "-v", "en-us", "-s", "150", "--stdout", text).Output()
-		if err != nil {
-			return nil, err
-		}
-		w, err := voice.NewWAVReader(bytes.NewReader(wav))
-		if err != nil {
-			return nil, err
-		}
-		return w.ReadAll(voice.MicRate)
+		return soundOf(exec.CommandContext(ctx, "espeak-ng", "-v", "en-us", "-s", "150", "--stdout", text))
 	}
 	return simrobot.Speak(ctx, text, voiceName)
+}
+
+// soundOf returns the sound of the WAV file that a command writes to its output, at the rate of a microphone.
+func soundOf(command *exec.Cmd) ([]int16, error) {
+	wav, err := command.Output()
+	if err != nil {
+		return nil, err
+	}
+	w, err := voice.NewWAVReader(bytes.NewReader(wav))
+	if err != nil {
+		return nil, err
+	}
+	return w.ReadAll(voice.MicRate)
 }
 
 // asARobotSendsIt returns a spoken sentence as an utterance of a robot: with noise and silence, and encoded with
