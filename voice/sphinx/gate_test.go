@@ -218,3 +218,29 @@ func TestFairnessOfRecognition(t *testing.T) {
 		}
 	}
 }
+
+// TestACrowdOfStrangersDoesNotMakeUsBusy tests that an adopted robot is neither refused nor behind strangers, however many of
+// them wait.
+func TestACrowdOfStrangersDoesNotMakeUsBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(1)
+		must.Succeed(t, enter(t.Context(), g, true, nil))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for range 100 {
+			go func() { _ = enter(ctx, g, true, nil) }()
+		}
+		synctest.Wait()
+		admitted := make(chan error, 1)
+		go func() { admitted <- g.enter(ctx, voicetest.Utterance(nil), voice.Options{}, nil) }()
+		time.Sleep(shortWait / 2)
+		g.leave(true)
+		synctest.Wait()
+		select {
+		case err := <-admitted:
+			must.Succeed(t, err)
+		default:
+			t.Error("an adopted robot waits for strangers")
+		}
+	})
+}
