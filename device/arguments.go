@@ -15,7 +15,7 @@ import (
 var ErrArguments = errors.New("the tool does not take these arguments")
 
 // Fit converts arguments to what the tool's schema requires: it changes names to the tool's
-// spelling, converts numbers and strings to integers and booleans, clamps angles of the head and
+// spelling, converts numbers and strings to integers, and strings to booleans, clamps angles of the head and
 // colours of lights to their range, and leaves out null values and axes of the head with the value
 // KeepHeadAxis. It returns an error that wraps ErrArguments if the robot would refuse the arguments,
 // or would ignore one because of its name.

@@ -64,7 +64,7 @@ func sinceMidnight(t time.Time) time.Duration {
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second
 }
 
-// Contains reports whether a time in the owner's time zone is within h.
+// Contains reports whether a time in the owner's time zone is within h. From is within h, and To is not.
 func (h Hours) Contains(local time.Time) bool {
 	now := sinceMidnight(local)
 	if h.From <= h.To {

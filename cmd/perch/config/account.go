@@ -91,7 +91,8 @@ var hiddenDirectories = []string{"/home", "/root", "/run/user", "/tmp", "/var/tm
 
 // checkReadable returns an error if the account cannot read a file. The error states the reason, and the
 // command that corrects it. checkReadable examines mode, owner and group of the file and of every
-// directory above it. It ignores a file or directory that this process cannot examine.
+// directory above it. A file below hiddenDirectories is one that the service's user cannot read. checkReadable
+// ignores a file or directory that this process cannot examine.
 func (a Account) checkReadable(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {

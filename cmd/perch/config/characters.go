@@ -64,8 +64,9 @@ func (c *Config) resolveVoice(character *ResolvedCharacter, v manifest.Voice, re
 }
 
 // resolveBrain sets character.First to a brain of the manifest's provider with the manifest's model, or
-// else to the first brain of that provider. If the provider is manifest.None, First is manifest.None. If
-// there is no brain of the provider, First remains empty.
+// else to the first brain of that provider, or, for the provider manifest.OpenAI, to the first brain of the
+// kind openai. If the provider is manifest.None, First is manifest.None. If the manifest names no provider, or
+// there is no such brain, First remains empty.
 func (c *Config) resolveBrain(character *ResolvedCharacter, b manifest.Brain, remark func(string, ...any)) {
 	if b.Provider == manifest.None {
 		character.First = manifest.None

@@ -284,7 +284,8 @@ func checkEngines(k *checker, c *Config) {
 	checkList(k, "brain_deep", drivers.Models(), c.BrainDeep, func(int) thinker.ModelSetup { return thinker.ModelSetup{Log: noLog} })
 }
 
-// checkReadableByService adds a fault for each configured file that the service's user cannot read.
+// checkReadableByService adds a fault for the owner's file and for each file of findSecrets that the service's
+// user cannot read. It skips systemd credentials and relative paths.
 func checkReadableByService(k *checker, c *Config) {
 	if k.service == nil {
 		return

@@ -18,18 +18,19 @@ import (
 // checker collects the faults of a configuration. It records where each key was set. Its maps are indexed
 // by the paths of configuration keys, such as "speech.recognizers.0.kind".
 type checker struct {
-	file    string   // path of the owner's file; in a checker that overlayWith returns, the path of the file that it has read
+	file    string   // path of the owner's file; in a checker that overlayWith returns, its argument file
 	overlay string   // path of the overlay; may be ""
 	service *Account // the user who must be able to read the configured files; nil for the user of this process
 	found   Faults
 	lines   map[string]line     // the line where a key is set
 	covered map[string]bool     // keys that overlayWith has set; true if the owner's file sets the key too
-	env     map[string]string   // the environment variable that sets a key
+	env     map[string]string   // the environment variable that sets a key, or "option KEY" for an option of the app
 	unread  []string            // sections that could not be read completely; further faults in them are not reported
 	choices map[string][]string // the values that a key may have
 }
 
-// fault adds a fault of the key at path, unless the key's section could not be read completely.
+// fault adds a fault of the key at path, unless the key's section, or a section below the key, could not be
+// read completely.
 func (k *checker) fault(path string, err error) {
 	contains := func(unread string) bool { return unread == section(path) || strings.HasPrefix(unread, path+".") }
 	if slices.ContainsFunc(k.unread, contains) {
@@ -49,8 +50,8 @@ func section(path string) string {
 	return key
 }
 
-// locate returns a fault of a key that says where the key, or else the section around it, is set: a file and
-// line, or a variable.
+// locate returns a fault of a key. The fault has the file and line where the key, or else the innermost section
+// around it, is set. If k.env has the key, the message names the variable or option instead.
 func (k *checker) locate(path string, err error) Fault {
 	if name, ok := k.env[path]; ok {
 		return fault(fmt.Errorf("%s: %w", name, err))
@@ -77,8 +78,8 @@ func (k *checker) atLine(f Fault, l line) Fault {
 	return f
 }
 
-// failed adds a fault if err is not nil. If k.service is set, it ignores errors of files that this process
-// may not read, because checkReadableByService checks whether the service's user may read the files.
+// failed adds a fault if err is not nil. If k.service is set, failed ignores errors of files that this process
+// may not read: the service's user may be able to read them.
 func (k *checker) failed(path string, err error) {
 	denied := errors.Is(err, fs.ErrPermission)
 	if err == nil || denied && k.service != nil {
@@ -114,7 +115,7 @@ func (k *checker) keyErrors(section, prefix string, err error) {
 	}
 }
 
-// keyErrorsIn returns the language.KeyErrors in an error.
+// keyErrorsIn returns err if it is a language.KeyError, or the KeyErrors that errors.Join has joined in it.
 func keyErrorsIn(err error) (keyErrs []language.KeyError) {
 	switch e := err.(type) {
 	case language.KeyError:

@@ -36,16 +36,16 @@ func Groups() []Group {
 }
 
 // description is what the page says about a key besides its documentation. It comes from optional tags of
-// the key's field. A key inherits the group of its section.
+// the key's field, and from commonKeys. A key inherits the group of its section.
 type description struct {
 	Group string `json:"group"`
-	// Label is the tag label: a name of the key for people.
+	// Label is a name of the key for people: the tag label, or else made from the key's own name.
 	Label string `json:"label"`
 	// Under is the innermost section that has a label and contains the key; nil if there is none.
 	Under *heading `json:"under,omitempty"`
 	// Words is the tag words: further names, for searching.
 	Words string `json:"words,omitempty"`
-	// Format is the tag format, or comes from the type: "hours", "languages" or "timezone".
+	// Format is "timezone", from the tag format, or comes from the type: "hours" or "languages".
 	Format string `json:"format,omitempty"`
 	// Unit is the tag unit: the symbol of a number's unit.
 	Unit string `json:"unit,omitempty"`

@@ -96,8 +96,8 @@ func (e overlayEditor) current(list Key) any {
 var errListChanged = errors.New("the list has changed since you opened it, so nothing was saved; open it again, and repeat your change")
 
 // keepEntries returns a list of engines whose entries {from: N, kind: KIND, of: LENGTH} are replaced by entry N of
-// the current list, which must have this kind and length. Clients need not know the secrets of entries that they
-// keep or move.
+// the current list. If the list does not have this length, or the entry does not have this kind, keepEntries
+// returns errListChanged. Clients need not know the secrets of entries that they keep or move.
 func keepEntries(entries []any, current any) ([]any, error) {
 	now, _ := current.([]any)
 	kept := slices.Clone(entries)
@@ -149,7 +149,7 @@ func valueAt(tree any, path []string) any {
 }
 
 // withValue returns a copy of tree with a value at a path. If the value is nil, the copy lacks the path and
-// the sections that become empty.
+// the sections that become empty. An index equal to the length of a list appends an entry.
 func withValue(tree any, path []string, value any) (any, error) {
 	if len(path) == 0 {
 		return value, nil

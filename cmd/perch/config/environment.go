@@ -128,8 +128,8 @@ func describeType(t reflect.Type) string {
 	return "a number"
 }
 
-// setValue sets v, the value of a key, to the variable's value. It decodes values other than texts as
-// YAML.
+// setValue sets v, the value of a key, to the variable's value. It decodes the variable's value as YAML, except
+// if v is a string or an encoding.TextUnmarshaler.
 func (s *setter) setValue(v reflect.Value) error {
 	u, isUnmarshaler := v.Addr().Interface().(encoding.TextUnmarshaler)
 	switch {

@@ -21,11 +21,12 @@ type Key struct {
 	Choices []string `json:"choices,omitempty"` // the possible values of a "choice"
 	Value   any      `json:"value"`             // {"set": true} or {"set": false} for a secret
 	Default any      `json:"default"`
-	// Sections reports whether Value is a mapping or a list of mappings. Text is then Value in YAML.
+	// Sections reports whether Value is a mapping or a list of mappings. Text is then Value in YAML, or empty if
+	// Value is empty.
 	Sections bool   `json:"sections,omitempty"`
 	Text     string `json:"text,omitempty"`
 	From     string `json:"from"`           // where the value is set
-	By       string `json:"by,omitempty"`   // the variable or flag that sets the value
+	By       string `json:"by,omitempty"`   // the variable, the app's option or the flag that sets the value
 	Line     int    `json:"line,omitempty"` // the line of the owner's file that sets the value
 	// InFile reports whether the owner's file sets the key too, although the value is from the overlay.
 	InFile bool   `json:"in_file,omitempty"`
@@ -42,9 +43,9 @@ type Key struct {
 
 // Values of Key.From.
 const (
-	fromFile        = "file"     // the owner's file
-	fromSettings    = "settings" // the overlay
-	fromEnvironment = "environment"
+	fromFile        = "file"        // the owner's file
+	fromSettings    = "settings"    // the overlay
+	fromEnvironment = "environment" // a variable, or an option of the app
 	fromFlag        = "flag"
 	fromDefault     = "default"
 )
@@ -70,8 +71,8 @@ func Changed(a, b *Config) (keys []string) {
 	return keys
 }
 
-// listKeys returns all keys of a configuration, including those in entries of lists. fixed maps keys
-// to the command-line flags that set them.
+// listKeys returns all keys of a configuration, including those in entries of lists except rules. fixed maps
+// keys to the command-line flags that set them.
 func listKeys(k *checker, c *Config, defaults Config, fixed map[string]string, hidden secretMasker) []Key {
 	l := keyLister{checker: k, fixed: fixed, hidden: hidden, docs: sampleDocs()}
 	l.list(reflect.ValueOf(c).Elem(), reflect.ValueOf(&defaults).Elem())
@@ -160,8 +161,8 @@ func (l *keyLister) add(path []string, v, defaultValue reflect.Value, doc commen
 	l.keys = append(l.keys, key)
 }
 
-// from returns where a key is set, as in Key.From, and the flag or variable that sets the key, the section
-// that contains it, or a part of its value.
+// from returns where a key is set, as in Key.From, and the flag, the variable or the app's option that sets the
+// key, the section that contains the key, or a part of the key's value.
 func (l *keyLister) from(name string) (from, by string) {
 	overlaps := func(key string) bool {
 		return key == name || strings.HasPrefix(key, name+".") || strings.HasPrefix(name, key+".")

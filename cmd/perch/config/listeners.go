@@ -137,7 +137,7 @@ type MQTT struct {
 	DiscoveryPrefix string `yaml:"discovery_prefix" label:"Discovery prefix"`
 }
 
-// Values of mqtt.broker that are not addresses.
+// Values of mqtt.broker with which the embedded broker may be used. The others are none and addresses.
 const (
 	EmbeddedBroker   = "embedded"
 	SupervisorBroker = "supervisor" // Home Assistant's broker, or the embedded one if Home Assistant has none
@@ -151,8 +151,8 @@ func (m MQTT) GeneratesPassword() bool {
 	return m.MayEmbed() && m.Password == "" && m.PasswordFile == ""
 }
 
-// Files returns the broker's password, from the configuration or a file, and the PEM file of the authority
-// that has signed the broker's certificate; nil if none is configured.
+// Files returns the broker's password, from the configuration or a file, and the content of the PEM file of the
+// authority that has signed the broker's certificate. ca is nil if no such file is configured.
 func (m MQTT) Files() (password string, ca []byte, err error) {
 	if password, err = secret.Read("password", m.Password, m.PasswordFile); err != nil {
 		return "", nil, err

@@ -46,7 +46,7 @@ type Overlay struct {
 
 	mu      sync.Mutex
 	started *Config         // the configuration at the start; nil if no appliance runs
-	applied *Config         // the configuration that Applier has applied last
+	applied *Config         // the configuration that Applier has applied last; before that, started
 	waiting map[string]bool // keys that Applier could not apply without a restart
 }
 
@@ -189,7 +189,8 @@ func (o *Overlay) Check(text string) (Checked, error) {
 	})}, nil
 }
 
-// CheckChange returns the faults that would make Change refuse values. It changes nothing.
+// CheckChange returns the faults that would make Change refuse values before it calls Applier, and the warnings
+// of the changed configuration. It changes nothing.
 func (o *Overlay) CheckChange(values map[string]any) (Checked, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -34,7 +34,7 @@ func RobotPersona(path string) (agent.Persona, error) {
 }
 
 // Persona returns the persona of robots without settings: from the file that the key persona.file names, or
-// else the default one. If the file contains no name, the key persona.name gives it.
+// else the default one. If the file gives no name, or no file is configured, the name is the key persona.name.
 func Persona(c *Config) (agent.Persona, error) {
 	persona := agent.DefaultPersona()
 	if c.Persona.File != "" {
@@ -50,7 +50,7 @@ func Persona(c *Config) (agent.Persona, error) {
 	return persona, nil
 }
 
-// Speech returns the voice options of robots without settings. The language is the persona's, or else
+// Speech returns the voice options of robots without settings. Only the language is set: the persona's, or else
 // the first one of the key language.
 func Speech(c *Config) (voice.Options, error) {
 	persona, err := Persona(c)

@@ -35,8 +35,8 @@ type whenConfig struct {
 // defaultEvery is the default of Rule.Every.
 const defaultEvery = 10 * time.Second
 
-// compareConfig is a condition on a value of an event: a mapping such as {above: 10}, or the value
-// that it must equal.
+// compareConfig is a condition on a value of an event. In YAML it is a mapping such as {above: 10}, or the text,
+// number or bool that the event's value must equal.
 type compareConfig struct {
 	Is    any      `yaml:"is"`
 	Not   any      `yaml:"not"`

@@ -32,8 +32,8 @@ var sampleDocs = sync.OnceValue(func() map[string]comment {
 type sampleLines []string
 
 // addDocs adds the comments of the keys of a section to docs. path is the section's path. A key without
-// a comment inherits one: the first key of a section inherits the section's comment, and a key in the
-// line below another key inherits the other key's comment.
+// a comment inherits one: the first key of a section inherits the section's comment, and a key in the same line
+// as the previous key or in the line below inherits the previous key's comment.
 func (s sampleLines) addDocs(path string, n *yaml.Node, sectionComment comment, docs map[string]comment) {
 	if n.Kind != yaml.MappingNode {
 		return

@@ -68,7 +68,7 @@ func isSecretFlag(argument string) bool {
 }
 
 // isSecretAddress reports whether value, the value of the key at path, is an address with a user, a
-// password or a query, which may be secret.
+// password or a query, which may be secret. It returns true also for an invalid URL if the key is url.
 func isSecretAddress(path []string, value string) bool {
 	if userInfo().MatchString(value) {
 		return true
@@ -84,14 +84,14 @@ func isSecretAddress(path []string, value string) bool {
 // YAML alias, a copy, a comment or a fault.
 type secretMasker struct {
 	texts    map[string]bool
-	replacer *strings.Replacer // masks the longer secrets within other texts; nil if none exist
+	replacer *strings.Replacer // masks secrets of minMaskedLength or more bytes within other texts; nil if none exist
 }
 
 // minMaskedLength is the minimum length, in bytes, of a secret that is masked within other texts.
 // Shorter texts are parts of many words.
 const minMaskedLength = 6
 
-// newSecretMasker returns the secretMasker of a list of secrets. It sorts the list.
+// newSecretMasker returns the secretMasker of a list of secrets. It reorders and overwrites the list.
 func newSecretMasker(secrets []string) secretMasker {
 	s := secretMasker{texts: map[string]bool{}}
 	// Longer secrets come first. Otherwise a shorter secret with the same beginning would match, and the
@@ -174,9 +174,9 @@ func textsOf(value string) []string {
 	return texts
 }
 
-// secretsOf returns the secrets that must be masked wherever they appear, of the files' texts and of the
-// configuration c that was read from them and from the environment. Values of env, which may be common words,
-// are among them only if an alias repeats them.
+// secretsOf returns the secrets that must be masked wherever they appear: those in the texts of the files, and
+// those in c, the configuration that was read from the files and the environment. A value below a key env may be
+// a common word; it counts as such a secret only if an alias repeats it, or if its own key or form is secret.
 func secretsOf(c *Config, texts ...[]byte) secretMasker {
 	var secrets []string
 	for _, text := range texts {

@@ -15,7 +15,7 @@ import (
 	"perch/secret"
 )
 
-// TLS holds the addresses on which everything but the robots' API is served with TLS.
+// TLS holds the addresses on which everything but the robots' API is served with TLS, and the certificate.
 type TLS struct {
 	Listen      []string `yaml:"listen" label:"Encrypted addresses" words:"https port"`
 	Certificate string   `yaml:"certificate" label:"Certificate"` // path of a PEM file: the certificate, then the certificates of its authorities
@@ -76,7 +76,7 @@ func ReadCertificate(c TLS) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// maxPEMSize is the maximum size of a file of certificates, in bytes.
+// maxPEMSize is the maximum size of a file with certificates or a key, in bytes.
 const maxPEMSize = 1 << 20
 
 // readPEM reads the file that a key of the configuration names. Its error is a language.KeyError.

@@ -17,7 +17,7 @@ import (
 // Duration is a time.Duration written as "60s" or "24h".
 type Duration time.Duration
 
-// UnmarshalYAML implements yaml.Unmarshaler. It refuses numbers without a unit, and negative durations.
+// UnmarshalYAML implements yaml.Unmarshaler. It refuses numbers without a unit except 0, and negative durations.
 func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	parsed, err := time.ParseDuration(n.Value)
 	if err != nil || parsed < 0 {

@@ -88,9 +88,8 @@ type namedFile struct {
 	secret    bool // whether the file contains a secret
 }
 
-// findSecrets returns the files that a configuration names, and whether the configuration itself contains
-// secrets. A value is secret because of the name of its key, so that keys which are added later are covered, or because
-// it is an address with a password or query, or below env.
+// findSecrets returns the files that the keys of the switch below name, and whether the configuration itself
+// contains secrets. A value is a secret if isSecret or isSecretAddress reports so, or if it is below a key env.
 func (c *Config) findSecrets() (p secretPlaces) {
 	eachText(nil, reflect.ValueOf(c).Elem(), func(path []string, value string) {
 		key, name := strings.Join(path, "."), path[len(path)-1]
