@@ -75,8 +75,8 @@ func bridgeTurnsOf(records []robot.TurnRecord) (turns []bridge.Turn) {
 	return turns
 }
 
-// wyomingOptions returns the options of the Wyoming server, which offers the agent and the configured
-// engines, in the order of the configuration.
+// wyomingOptions returns the options of the Wyoming server, which offers the agent and the recognizers and
+// synthesizers of Set.SharedEngines.
 func (a *Appliance) wyomingOptions(c *config.Config, e *engines.Set) wyoming.Options {
 	o := wyoming.Options{Mind: a.Agents.Mind, Languages: c.Language.List(), Zone: a.zone, Hold: e.Acquire,
 		Phrases: e.Phrase, Name: c.Name, ID: a.ID, Version: a.options.Version, Log: a.Log}

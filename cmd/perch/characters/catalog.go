@@ -48,8 +48,8 @@ func (k Catalog) List() []admin.Character {
 }
 
 // Names returns the sorted IDs of all characters except the default character. It loads them if
-// necessary, and leaves out characters that cannot be read. It reads at most MaxFiles entries of each
-// directory.
+// necessary, and leaves out characters that cannot be read. Of each directory it uses the first MaxFiles
+// entries only.
 func (k *Characters) Names() []string {
 	names := map[string]bool{}
 	for _, c := range k.configured().config.Characters {

@@ -80,7 +80,7 @@ const (
 
 // Limits of characters.
 const (
-	maxImported  = 100              // imported characters
+	maxImported  = 100              // characters besides the default one; above it, nothing new is imported
 	maxSessions  = 500              // sessions of skins
 	fetchTimeout = 5 * time.Second  // for all remote manifests together, since they delay the start
 	sessionLife  = 10 * time.Minute // how long a skin's session uses its character after its latest turn
@@ -344,7 +344,8 @@ func (k *Characters) lookup(name string) (character, bool) {
 	return char, ok
 }
 
-// Of returns the character of a robot. It does not block.
+// Of returns the character of a robot. If several languages are configured and the persona has none, Of may wait
+// for the disk, because it calls Registry.Get.
 func (k *Characters) Of(id device.ID) robot.Character {
 	h := k.configured()
 	s, c := k.robots.Settings(id), h.common

@@ -30,7 +30,7 @@ type condition struct {
 }
 
 // newCondition returns the condition of an engine that has not been used yet. publish receives an
-// event.Fault for each failure.
+// event.Fault for each failure that remote.Condition reports.
 func newCondition(part string, log *slog.Logger, publish func(event.Event), now func() time.Time) *condition {
 	c := remote.NewCondition(part, log, func(cause string) { publish(event.Fault{Part: part, Cause: cause}) }, now)
 	c.Warns = IsWarning

@@ -36,8 +36,8 @@ func (c *Current) Replace(next *Set) {
 	c.engines = next
 }
 
-// Retire closes the engines in before that are not in the current Set, once nothing
-// that has acquired them uses them any more. Retire itself returns at once.
+// Retire closes the engines in before that are not in the current Set, when the last of their users has called
+// the function that Acquire returned. Retire itself returns at once.
 func (c *Current) Retire(before *Set) {
 	for _, g := range before.groupsNotIn(c.Engines()) {
 		c.closing.Go(func() {

@@ -19,7 +19,7 @@ import (
 // New makes all engines of a configuration, but neither loads them nor connects to them. It uses the
 // groups of engines in before whose configuration has not changed; before may be nil. h is the setup of
 // brains. find searches the network for Wyoming servers. publish, which may be nil, publishes failures of
-// engines.
+// engines and changes of their voices.
 func New(before *Set, c *config.Config, h drivers.Brain, find func(context.Context) ([]string, error), publish func(event.Event),
 	log *slog.Logger) (*Set, error) {
 	speech, err := config.Speech(c)

@@ -45,7 +45,7 @@ type Set struct {
 	language string              // the default language
 	words    *language.Catalogue // the appliance's own sentences
 
-	publish     func(event.Event)                           // publishes failures; may be nil
+	publish     func(event.Event)                           // publishes failures and changed voices; may be nil
 	findWyoming func(ctx context.Context) ([]string, error) // searches the network for Wyoming servers
 }
 
@@ -275,12 +275,12 @@ func (e *Set) ReplaceRecognizers(r voice.Recognizers) { e.Recognizers, e.loads =
 // the same sound.
 func (e *Set) Voice() any { return [...]*group{e.groups[sentencesGroup], e.groups[synthesizersGroup]} }
 
-// IsCommand reports whether a text is a whole sentence of the reflex brain.
+// IsCommand reports whether a text is a whole sentence of the reflex brain in the language of Book.
 func (e *Set) IsCommand(text string) bool { return e.Book.Complete(text) }
 
 // Ending tells from the reflex brain's sentences whether more words are likely to follow a text. The sentences
-// are those of the language, or else of the first configured one. If answer is true, a yes-or-no question
-// waits for the text.
+// are those in the language tag (BCP 47), or else those of Book. answer says whether the text answers a yes-or-no
+// question.
 func (e *Set) Ending(text, tag string, answer bool) voice.Ending {
 	book := e.Book
 	if matched, ok := language.Match(tag); ok {
