@@ -56,7 +56,7 @@ func isPage(address string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
-// isTerminal reports whether a file is a terminal.
+// isTerminal reports whether a file is a terminal or another character device, such as /dev/null.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0

@@ -22,7 +22,7 @@ const (
 	maxSilence  = 30 * time.Second // how long a server may send nothing
 	maxResumes  = 5                // how often one call of Get continues a download that was cut off
 	resumePause = time.Second      // time before a download is continued
-	maxLinkedTo = 10               // maximum number of redirections
+	maxLinkedTo = 10               // maximum number of requests for a file, including those after redirections
 )
 
 // Getter downloads models.
@@ -143,8 +143,8 @@ func (e *cutOffError) Error() string {
 // Unwrap returns the cause.
 func (e *cutOffError) Unwrap() error { return e.cause }
 
-// receive downloads the bytes that are missing at the end of part. If the download can be continued, the error is a
-// *cutOffError.
+// receive downloads the bytes that are missing at the end of part. If the response was cut off, so that the download
+// can be continued, the error is a *cutOffError.
 func (g Getter) receive(ctx context.Context, part *os.File, f File) error {
 	at := min(sizeOf(part.Name()), f.Size)
 	if err := part.Truncate(at); err != nil || at == f.Size {

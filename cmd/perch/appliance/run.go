@@ -17,7 +17,7 @@ import (
 )
 
 // list returns the parts in the order of their conditions in /ready. Run ends the network part first,
-// and then the other parts in reverse order.
+// and then calls End of the parts in reverse order; see parts.Runner.
 func (a *Appliance) list() []parts.Part {
 	// fromFirst makes a Part.Run that reads the bus from its first event.
 	fromFirst := func(run func(context.Context, *event.Reader)) func(context.Context) error {
@@ -89,8 +89,8 @@ func (a *Appliance) list() []parts.Part {
 func (a *Appliance) Parts() []health.Part { return parts.Conditions(a.list()) }
 
 // Run runs the parts until ctx is done, a restart is requested or a part fails. Then it ends the parts: first
-// it withdraws the name from the network, then it closes the robots' sessions, and at last it writes pending
-// data. It returns nil, ErrRestart or the error of the part, respectively.
+// it withdraws the name from the network, then it closes the listeners and the robots' sessions, and at last it
+// ends the parts that have no clients. It returns nil, ErrRestart or the error of the part, respectively.
 func (a *Appliance) Run(ctx context.Context) error {
 	manager := systemd.New(a.Log)
 	return parts.Runner{Parts: a.list(), Ended: a.restart, Log: a.Log,

@@ -40,7 +40,7 @@ type Examination struct {
 
 // system gives access to the machine that is examined. Tests replace it.
 type system struct {
-	service   *config.Account // the service's user; nil if this process runs as that user
+	service   *config.Account // the service's user; nil if the service is not installed, or this process runs as that user
 	root      string          // the folder above etc, usr and run
 	now       func() time.Time
 	resolve   func(ctx context.Context, host string) (netip.Addr, error)
@@ -56,7 +56,7 @@ type APIClient interface {
 	Get(ctx context.Context, path string, into any) error
 }
 
-// ErrNotRunning is returned by Options.Connect if no appliance has a socket for the data directory.
+// ErrNotRunning is wrapped by the error of Options.Connect if no appliance has a socket for the data directory.
 var ErrNotRunning = errors.New("no appliance runs here")
 
 // Options configures an Examination.
@@ -67,12 +67,13 @@ type Options struct {
 	Version string    // version of this program
 	Built   time.Time // when this program was built
 	// Connect returns a client of the appliance that uses a data directory; "" means the service's
-	// data directory. If no appliance runs there, Connect returns ErrNotRunning.
+	// data directory. If no appliance has a socket there, the error of Connect wraps ErrNotRunning.
 	Connect func(data string) (APIClient, error)
 }
 
 // New returns an examination of the data directory Options.Data. If Options.Data is empty, it examines the
-// service's data directory, even if only the service's user can read this directory.
+// service's data directory, even if only the service's user can read this directory. If that directory does not
+// exist, it examines the one that config.Data returns.
 func New(o Options) *Examination {
 	data, named := config.Data(o.Data), o.Data
 	if _, err := os.Stat(config.SystemData); named == "" && err == nil && os.Getenv("STATE_DIRECTORY") == "" {

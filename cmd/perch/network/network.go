@@ -207,8 +207,9 @@ func (n *Network) Condition() health.Part {
 	return nameCondition(n.announcer.Status())
 }
 
-// nameCondition returns the condition of an announced name. The condition is a failure if another machine
-// uses the configured name, because robots that use this name then connect to the other machine.
+// nameCondition returns the condition of an announced name. The condition is a failure if nobody answers for the
+// name, and also if another machine uses the configured name, because robots that use this name then connect to
+// the other machine.
 func nameCondition(s mdns.Status) health.Part {
 	part := health.Part{Name: "mdns"}
 	switch {

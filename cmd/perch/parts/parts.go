@@ -57,13 +57,14 @@ func Conditions(parts []Part) (conditions []health.Part) {
 type Runner struct {
 	Parts    []Part
 	Ended    <-chan error // Run ends and returns the error when it receives one here
-	Started  func()       // called when all parts run
+	Started  func()       // called after Run has started a goroutine for each part
 	Stopping func(error)  // called with the result of Run before the first part is stopped
 	Log      *slog.Logger
 }
 
 // Run runs the parts until ctx ends, Ended delivers an error, or a part without Fails returns an
-// error. Then it stops the parts: first the parts with First, then the others in reverse order.
+// error. Then it stops the parts: it ends the parts with First and waits for them, calls every End in
+// reverse order, and at last ends all other parts at the same time and waits for them.
 // It returns the error that ended it, or nil if ctx has ended.
 func (r Runner) Run(ctx context.Context) error {
 	lateCtx, stopLate := context.WithCancel(context.WithoutCancel(ctx))

@@ -17,8 +17,8 @@ import (
 	"perch/language"
 )
 
-// Naming makes each robot without a name that is adopted while Run runs ask once for a name. The robot asks pauseBeforeName
-// after its adoption if it can be reached, and otherwise pauseBeforeName after its next turn.
+// Naming makes each robot that is adopted while Run runs, and has no name, ask once for a name. The robot asks
+// pauseBeforeName after its adoption if it can be reached, and otherwise pauseBeforeName after its next turn.
 type Naming struct {
 	Robots    OwnerRegistry
 	Server    *robot.Server

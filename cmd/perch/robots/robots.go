@@ -101,8 +101,8 @@ func (r OwnerRegistry) AddByHand(name, baseURL string, now time.Time) (device.Ro
 	return r.adopt(func() (device.Robot, error) { return r.Registry.AddByHand(name, baseURL, now) })
 }
 
-// adopt calls adoptRobot, which adopts a robot. If another client was connected with the robot's ID,
-// that client is disconnected; if it was a stranger, its conversation is deleted.
+// adopt calls adoptRobot, which adopts a robot. If another client was bound to the robot's ID, adopt
+// disconnects that client; if that client was a stranger, adopt deletes its memory and its conversation.
 func (r OwnerRegistry) adopt(adoptRobot func() (device.Robot, error)) (device.Robot, error) {
 	before := r.List()
 	robot, err := adoptRobot()
