@@ -16,7 +16,7 @@ import (
 // default applies. Only adopted robots have settings.
 type Settings struct {
 	Name     string `json:"name,omitempty"`     // shown instead of the ID
-	Persona  string `json:"persona,omitempty"`  // name of the character
+	Persona  string `json:"persona,omitempty"`  // ID of the character, or path of a persona file that the configuration names
 	Voice    string `json:"voice,omitempty"`    // voice of the first synthesizer
 	Brain    string `json:"brain,omitempty"`    // name of the brain that is tried first
 	Language string `json:"language,omitempty"` // BCP 47

@@ -41,7 +41,7 @@ import (
 )
 
 // Appliance holds all parts of perch serve. New makes the parts and opens their files and ports; Run
-// runs them until its context is done. New sets the fields in this order.
+// runs them until its context is done. New sets the fields in roughly this order.
 type Appliance struct {
 	Data    string // path of the data directory
 	Log     *slog.Logger

@@ -117,7 +117,7 @@ func isPrivate(name string) bool {
 
 // GetCertificate implements tls.Config.GetCertificate. It renews the certificate if the certificate lacks a name of
 // this machine or expires within renewBefore; it checks that at most once per checkEvery. If the renewal fails, it logs
-// a warning and returns the previous certificate, or an error if it has issued none before. It ignores the client's server name.
+// a warning and returns the previous certificate, or an error if there is none. It ignores the client's server name.
 func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -188,8 +188,8 @@ func newAuthority(name string, now time.Time) *x509.Certificate {
 	return c
 }
 
-// newCertificate returns the template of a certificate for a server with these names and addresses, the best first. It
-// expires at latest or earlier.
+// newCertificate returns the template of a certificate for a server with these names and addresses, the best first. The
+// certificate expires after certificateLifetime, but not after the time latest.
 func newCertificate(names []string, now, latest time.Time) *x509.Certificate {
 	c := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: "Perch"},

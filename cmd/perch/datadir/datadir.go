@@ -90,8 +90,8 @@ func ExplainMissing(data string, traces []string, err error) error {
 	return fmt.Errorf("%s has %s, but %w", data, strings.Join(traces, ", "), err)
 }
 
-// Traces returns the names of files that an earlier run left in the directory: its secrets and its
-// firmware files. The first start creates the database before these files, so if they exist
+// Traces describes the files that an earlier run left in the directory: the names of three files of secrets,
+// and the number of firmware files. The first start creates the database before these files, so if they exist
 // without a database, the database was lost.
 func Traces(data string) (traces []string) {
 	for _, name := range []string{tokenKeyFile, AdminTokenFile, MQTTPasswordFile} {

@@ -15,7 +15,7 @@ import (
 )
 
 // Secret reads a secret from its file in the data directory. It takes the file's permissions away from
-// other users, and refuses a secret of fewer than 16 characters. If the file is missing, it writes a new
+// other users, and refuses a secret of fewer than 16 bytes. If the file is missing, it writes a new
 // secret of 32 random bytes in hexadecimal. It logs the path of the file, never the secret.
 func Secret(data, name string, log *slog.Logger) (string, error) {
 	path := filepath.Join(data, name)
