@@ -431,8 +431,8 @@ func size(tools []Tool) int {
 	return len(text)
 }
 
-// StoreEcho stores whether a robot leaves echo cancellation to the appliance. If it does, the response to
-// its next check-in selects the framing that echo cancellation needs.
+// StoreEcho stores whether a robot leaves echo cancellation to the appliance. If it does, and connects by
+// WebSocket, the response to its next check-in selects the framing that echo cancellation needs.
 func (r *Registry) StoreEcho(id ID, byAppliance bool) {
 	r.change(id, func(robot *Robot) (changed bool) {
 		changed, robot.Echo = robot.Echo != byAppliance, byAppliance

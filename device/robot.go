@@ -19,8 +19,8 @@ type Robot struct {
 	// ByHand is true for a robot that makes no check-in and that the owner has added; see Registry.AddByHand.
 	ByHand bool `json:"by_hand,omitempty"`
 
-	// Settings are the owner's settings. In robots that Registry's methods return, they include the
-	// settings of the configuration file, and are empty if the robot is not adopted.
+	// Settings are the owner's settings. In robots that Registry's methods return, except SetFixed, they include
+	// the settings of the configuration file, and are empty if the robot is not adopted.
 	Settings Settings `json:"settings,omitzero"`
 
 	// Claim is the latest claim on this robot: a client that used its MAC address and was not

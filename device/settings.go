@@ -128,7 +128,8 @@ func (s Settings) withDefaults(other Settings) Settings {
 }
 
 // SetFixed sets the settings of the configuration file, which override the stored ones. The stored
-// settings do not change. SetFixed returns the adopted robots whose name the file gives to another robot.
+// settings do not change. SetFixed returns the adopted robots whose stored name the file gives to another robot,
+// with their stored settings.
 func (r *Registry) SetFixed(fixed map[ID]Settings) (hidden []Robot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,7 +143,8 @@ func (r *Registry) SetFixed(fixed map[ID]Settings) (hidden []Robot) {
 	return hidden
 }
 
-// isNameFixed reports whether the configuration file gives a robot's name to another robot.
+// isNameFixed reports whether the configuration file gives the name in robot.Settings to another robot. The caller
+// holds r.mu.
 func (r *Registry) isNameFixed(robot Robot) bool {
 	for id, s := range r.fixed {
 		if id != robot.ID && s.Name != "" && strings.EqualFold(s.Name, robot.Settings.Name) {

@@ -60,7 +60,8 @@ func serve(c *cobra.Command, flags modelFlags, l *net.TCPListener) error {
 	return errors.Join(err, <-announced)
 }
 
-// machineID returns a short ID of this machine, which is different on other machines, and the same after a restart.
+// machineID returns an ID of this machine: six hexadecimal digits that differ between machines and stay the same
+// after a restart.
 func machineID() string {
 	id, err := os.ReadFile("/etc/machine-id")
 	if err != nil {

@@ -26,7 +26,7 @@ func (s *settings) register(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// flags returns those of the flags --config and --data that are set, each after a space. With them another
+// flags returns the flags --config and --data if they are set, each after a space. With these flags another
 // command finds the same appliance.
 func (s *settings) flags() (flags string) {
 	if s.config != "" {

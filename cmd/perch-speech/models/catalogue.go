@@ -74,8 +74,8 @@ func moonshineBase() Model {
 	}}
 }
 
-// piper returns a Piper voice of medium quality; the files of all such voices have the same size. path is the folder of
-// the voice in Piper's repository of voices.
+// piper returns a Piper voice of medium quality; the .onnx files of all such voices have the same size. path is the
+// folder of the voice in Piper's repository of voices.
 func piper(name, language, path, licence, source, voiceSum string, settingsSize int64, settingsSum string) Model {
 	at := "https://huggingface.co/rhasspy/piper-voices/resolve/v1.0.0/" + path + "/" + name
 	return Model{name, Speaks, language, licence, source, []File{

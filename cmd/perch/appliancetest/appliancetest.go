@@ -243,7 +243,7 @@ func FreeAddress(t testing.TB) string {
 }
 
 // ChildCommand returns a command whose process is killed when the test binary ends, even if the test binary
-// is killed. Ctrl-C does not reach the process. It is started by RunChild.
+// is killed. Ctrl-C does not reach the process. RunChild starts the command.
 func ChildCommand(program string, arguments ...string) *exec.Cmd {
 	cmd := exec.Command(program, arguments...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}

@@ -32,8 +32,8 @@ type AvatarMessage struct {
 	Text string
 }
 
-// NewAvatar starts an avatar program at an address, or at a free one if address is empty. It ends with the
-// test. After Kill another program can be started at the same address.
+// NewAvatar starts an avatar program at an address, or at a free one if address is empty. The program ends with
+// the test. After Kill another program can be started at the same address.
 func NewAvatar(t testing.TB, address string) *Avatar {
 	t.Helper()
 	return NewReplyingAvatar(t, address, nil)

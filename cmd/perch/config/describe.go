@@ -65,7 +65,7 @@ type option struct {
 	Label string `json:"label"`
 }
 
-// commonKeys returns the labels and other words of keys that have the same meaning in many sections, by the
+// commonKeys returns the labels and search words of keys that have the same meaning in many sections, by the
 // name of the key.
 var commonKeys = sync.OnceValue(func() map[string]description {
 	return map[string]description{

@@ -59,7 +59,7 @@ const nameTimeout = 5 * time.Second
 // PrintFirstSteps writes the first steps when the appliance's name is announced, but after nameTimeout at the
 // latest, and at once if no name is to be announced. It writes nothing if ctx ends before.
 // flags are the flags with which other commands find the same appliance. link returns a URL that logs in
-// a browser on this machine once. It is nil if out is not a terminal, because others may read a log.
+// a browser on this machine once; link is nil if out is not a terminal, because others may read a log.
 func (n *Network) PrintFirstSteps(ctx context.Context, out io.Writer, flags string, link func() string) {
 	wait, cancel := context.WithTimeout(ctx, nameTimeout)
 	defer cancel()
