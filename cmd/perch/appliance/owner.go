@@ -24,7 +24,8 @@ func (a *Appliance) newOwner(c *config.Config) error {
 		Verify: func() (any, error) { return a.Agents.Diary.Verify() },
 		Turns:  func(n int) any { return a.Records.Turns(n) }, Week: func(robot device.ID) any { return a.OwnerRobots.Days.Week(robot) }, Parts: a.Parts, Unheard: func() []string { return a.Config().Unheard() }, Counters: counters, Gauges: gauges, Firmware: a.Firmware,
 		Refused: a.ota.Refused, ForgetRefused: a.ota.ForgetRefused, Find: a.network.Search,
-		RobotURL: func() string { // the last URL has an IP address, unless public_url is set; the community's firmware sends its token to no host name
+		// Unless public_url is set, the last URL has an IP address. The community's firmware sends its token to no host name.
+		RobotURL: func() string {
 			urls := append([]string{a.Listeners.URL()}, a.network.URLs()...)
 			return urls[len(urls)-1]
 		},
