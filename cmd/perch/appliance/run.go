@@ -90,7 +90,8 @@ func (a *Appliance) Parts() []health.Part { return parts.Conditions(a.list()) }
 
 // Run runs the parts until ctx is done, a restart is requested or a part fails. Then it ends the parts: first
 // it withdraws the name from the network, then it closes the listeners and the robots' sessions, and at last it
-// ends the parts that have no clients. It returns nil, ErrRestart or the error of the part, respectively.
+// ends all other parts, which store their pending data. It returns nil, ErrRestart or the error of the part,
+// respectively.
 func (a *Appliance) Run(ctx context.Context) error {
 	manager := systemd.New(a.Log)
 	return parts.Runner{Parts: a.list(), Ended: a.restart, Log: a.Log,

@@ -131,7 +131,7 @@ func Sentences(c *Config) (path string) {
 	return path
 }
 
-// Patience returns how long a session waits for a brain: three minutes, or ten seconds more than the
+// Patience returns how long a session waits for a brain that sends nothing: three minutes, or ten seconds more than the
 // longest timeout of a configured brain, if that is longer. The brain must give up before the session,
 // because the brain's error is more informative.
 func (c *Config) Patience() time.Duration {

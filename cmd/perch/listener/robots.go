@@ -64,8 +64,8 @@ func (r *Robots) open(c *config.Config, log *slog.Logger) (err error) {
 	return nil
 }
 
-// Run calls serve with the open sockets; serve runs until ctx ends. Without sockets it returns at
-// once.
+// Run calls serve with the open sockets; serve runs until ctx ends or a socket fails. Without sockets Run returns
+// nil at once.
 func (r *Robots) Run(ctx context.Context, serve func(ctx context.Context, sound *udp.Socket, listeners ...net.Listener) error) error {
 	if r.sound == nil {
 		return nil
