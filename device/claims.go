@@ -167,7 +167,6 @@ func evictClaim(claims []Claim) []Claim {
 	return slices.Delete(claims, victim, victim+1)
 }
 
-// removeClaim removes the claim of a client, if it has one.
 func (r *Robot) removeClaim(c Client) {
 	rest := slices.DeleteFunc(r.claims(), func(other Claim) bool { return other.Client == c })
 	r.Claim, r.Rivals = nil, nil
@@ -176,7 +175,6 @@ func (r *Robot) removeClaim(c Client) {
 	}
 }
 
-// clearClaims removes all claims.
 func (r *Robot) clearClaims() { r.Claim, r.Rivals, r.Unlisted = nil, nil, false }
 
 // bind binds the robot to a client and removes all claims.

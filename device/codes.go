@@ -132,7 +132,6 @@ func (c *Codes) remove(code string) {
 	delete(c.valid, code)
 }
 
-// expire removes expired codes.
 func (c *Codes) expire(now time.Time) {
 	for code, i := range c.valid {
 		if !now.Before(i.until) {

@@ -50,7 +50,6 @@ func ParseHours(s string) (Hours, error) {
 	return h, nil
 }
 
-// parseEnd parses an end time, which may be 24:00.
 func parseEnd(s string) (time.Duration, error) {
 	if s == "24:00" {
 		return 24 * time.Hour, nil

@@ -30,7 +30,6 @@ Is the door of the garage open?`
 // checkTimeout is how long a model may take to be loaded and to answer.
 const checkTimeout = 2 * time.Minute
 
-// checkCommand returns the command perch-speech models check.
 func checkCommand() *cobra.Command {
 	var flags modelFlags
 	return flags.registerAll(&cobra.Command{

@@ -12,7 +12,6 @@ import (
 	"perch/remote"
 )
 
-// listCommand returns the command perch-speech models list.
 func listCommand() *cobra.Command {
 	var flags modelFlags
 	return flags.register(&cobra.Command{
@@ -45,7 +44,6 @@ func listCommand() *cobra.Command {
 	})
 }
 
-// getCommand returns the command perch-speech models get.
 func getCommand() *cobra.Command {
 	var flags modelFlags
 	return flags.register(&cobra.Command{
@@ -93,7 +91,6 @@ func didYouMean(name string) string {
 	return "; perch-speech models list shows the models"
 }
 
-// removeCommand returns the command perch-speech models remove.
 func removeCommand() *cobra.Command {
 	var flags modelFlags
 	return flags.register(&cobra.Command{

@@ -14,7 +14,6 @@ import (
 	"perch/gateway/mdns"
 )
 
-// serveCommand returns the command perch-speech serve.
 func serveCommand() *cobra.Command {
 	var flags modelFlags
 	var address string

@@ -10,7 +10,6 @@ import (
 	"perch/command"
 )
 
-// robotAdoptCommand returns the command perch robot adopt.
 func robotAdoptCommand() *cobra.Command {
 	r, client, replace := &target{}, "", false
 	c := r.register(&cobra.Command{
@@ -42,7 +41,6 @@ func robotAdoptCommand() *cobra.Command {
 	return c
 }
 
-// robotForgetCommand returns the command perch robot forget.
 func robotForgetCommand() *cobra.Command {
 	r, strangers := &target{}, false
 	c := r.register(&cobra.Command{

@@ -18,7 +18,6 @@ import (
 	"perch/store/archive"
 )
 
-// backupCommand returns the command perch backup.
 func backupCommand() *cobra.Command {
 	r, force := &target{}, false
 	c := r.register(&cobra.Command{

@@ -49,7 +49,6 @@ func (l characterLine) write(out io.Writer) {
 	}
 }
 
-// characterListCommand returns the command perch character list.
 func characterListCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
@@ -70,7 +69,6 @@ func characterListCommand() *cobra.Command {
 	})
 }
 
-// characterImportCommand returns the command perch character import.
 func characterImportCommand() *cobra.Command {
 	r, name := &target{}, ""
 	c := &cobra.Command{
@@ -110,7 +108,6 @@ func readManifest(c *cobra.Command, source string) (manifest.Manifest, error) {
 	return manifest.Read(c.Context(), &http.Client{Timeout: 30 * time.Second}, source)
 }
 
-// characterExportCommand returns the command perch character export.
 func characterExportCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
@@ -126,7 +123,6 @@ func characterExportCommand() *cobra.Command {
 	})
 }
 
-// characterUseCommand returns the command perch character use.
 func characterUseCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
@@ -143,7 +139,6 @@ func characterUseCommand() *cobra.Command {
 	})
 }
 
-// characterRemoveCommand returns the command perch character remove.
 func characterRemoveCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
@@ -162,7 +157,6 @@ func characterRemoveCommand() *cobra.Command {
 	})
 }
 
-// characterCardCommand returns the command perch character card.
 func characterCardCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
@@ -187,7 +181,6 @@ func characterCardCommand() *cobra.Command {
 	})
 }
 
-// characterCheckCommand returns the command perch character check.
 func characterCheckCommand() *cobra.Command {
 	o := &output{}
 	return o.register(&cobra.Command{

@@ -27,7 +27,6 @@ type checkedConfig struct {
 	Warnings []config.Warning `json:"warnings"`
 }
 
-// checkConfigCommand returns the command perch check-config.
 func checkConfigCommand() *cobra.Command {
 	o, data := &output{}, ""
 	c := o.register(&cobra.Command{

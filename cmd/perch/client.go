@@ -43,7 +43,6 @@ type target struct {
 	unitProperties func(context.Context) (string, error) // replaces doctor.UnitProperties in tests; may be nil
 }
 
-// register adds the flags to a command.
 func (r *target) register(c *cobra.Command) *cobra.Command {
 	f := r.output.register(c).Flags()
 	f.StringVar(&r.url, "url", os.Getenv("PERCH_URL"), "`URL` of the appliance")

@@ -23,7 +23,6 @@ type robotList struct {
 	Refused []doctor.Refused `json:"refused"`
 }
 
-// robotListCommand returns the command perch robot list.
 func robotListCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{

@@ -19,7 +19,6 @@ import (
 // diaryPath is the path of the diary in the admin API.
 const diaryPath = "/api/v1/diary"
 
-// diaryListCommand returns the command perch diary list.
 func diaryListCommand() *cobra.Command {
 	r, number := &target{}, 20
 	c := r.register(&cobra.Command{
@@ -45,7 +44,6 @@ func diaryListCommand() *cobra.Command {
 	return c
 }
 
-// diaryVerifyCommand returns the command perch diary verify.
 func diaryVerifyCommand() *cobra.Command {
 	r, keys := &target{}, []string{}
 	c := r.register(&cobra.Command{
@@ -84,7 +82,6 @@ func (r *target) verifyDiary(c *cobra.Command) (report diary.Report, err error) 
 	return datadir.CheckDiary(config.Data(r.data))
 }
 
-// writeReport prints a report on the diary.
 func writeReport(out io.Writer, r diary.Report) {
 	for _, f := range r.Faults {
 		fmt.Fprintln(out, plain.Text(f.What))

@@ -28,14 +28,12 @@ func (faultsFound) Error() string {
 // ExitCode returns the exit code of the program.
 func (f faultsFound) ExitCode() int { return f.exitCode }
 
-// doctorFlags holds the flags of perch doctor.
 type doctorFlags struct {
 	settings
 	output
 	secrets bool
 }
 
-// doctorCommand returns the command perch doctor.
 func doctorCommand() *cobra.Command {
 	f := &doctorFlags{settings: settings{asService: true}}
 	c := f.output.register(f.settings.register(&cobra.Command{

@@ -12,7 +12,6 @@ import (
 	"perch/plain"
 )
 
-// robotGestureCommand returns the command perch robot gesture.
 func robotGestureCommand() *cobra.Command {
 	r := &target{}
 	var duration time.Duration

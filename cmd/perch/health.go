@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// healthCommand returns the command perch health.
 func healthCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{

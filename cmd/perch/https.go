@@ -12,7 +12,6 @@ import (
 	"perch/plain"
 )
 
-// httpsCommand returns the command perch https.
 func httpsCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{

@@ -21,7 +21,6 @@ import (
 // memoryPath is the path of the memory in the admin API.
 const memoryPath = "/api/v1/memory"
 
-// memoryListCommand returns the command perch memory list.
 func memoryListCommand() *cobra.Command {
 	r, query := &target{}, url.Values{}
 	var kind string
@@ -59,7 +58,6 @@ type factBody struct {
 	Expires   string   `json:"expires,omitempty"`
 }
 
-// memoryAddCommand returns the command perch memory add.
 func memoryAddCommand() *cobra.Command {
 	r, fact, expires := &target{}, factBody{}, ""
 	c := r.register(&cobra.Command{
@@ -107,7 +105,6 @@ func expiry(text string, now time.Time) (string, error) {
 	return at.Format(time.RFC3339Nano), nil
 }
 
-// memoryStatsCommand returns the command perch memory stats.
 func memoryStatsCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
@@ -127,7 +124,6 @@ func memoryStatsCommand() *cobra.Command {
 	})
 }
 
-// memoryShowCommand returns the command perch memory show.
 func memoryShowCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
@@ -161,7 +157,6 @@ func writeEntry(out io.Writer, e agent.Entry) {
 	})
 }
 
-// memoryForgetCommand returns the command perch memory forget.
 func memoryForgetCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{

@@ -24,7 +24,6 @@ type notificationBody struct {
 	ExpiresAt string `json:"expires_at,omitempty"`
 }
 
-// notificationSendCommand returns the command perch notification send.
 func notificationSendCommand() *cobra.Command {
 	r, n, silent, expires := &target{}, notificationBody{}, false, ""
 	c := r.register(&cobra.Command{
@@ -59,7 +58,6 @@ func notificationSendCommand() *cobra.Command {
 	return c
 }
 
-// notificationListCommand returns the command perch notification list.
 func notificationListCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{

@@ -16,7 +16,6 @@ import (
 	"perch/gateway/owner/web"
 )
 
-// openCommand returns the command perch open.
 func openCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{

@@ -26,7 +26,6 @@ func relayCommand() *cobra.Command {
 	return c
 }
 
-// relayListCommand returns the command perch relay list.
 func relayListCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
@@ -51,7 +50,6 @@ func relayListCommand() *cobra.Command {
 	})
 }
 
-// relayTryCommand returns the command perch relay try.
 func relayTryCommand() *cobra.Command {
 	r := &target{}
 	var interval time.Duration

@@ -20,7 +20,6 @@ import (
 	"perch/store/archive"
 )
 
-// restoreCommand returns the command perch restore.
 func restoreCommand() *cobra.Command {
 	r, restart := &target{}, false
 	c := r.register(&cobra.Command{

@@ -23,7 +23,6 @@ func robotKeys() []string {
 // robotPath returns the path of a robot in the admin API.
 func robotPath(robot string) string { return "/api/v1/devices/" + url.PathEscape(robot) }
 
-// robotShowCommand returns the command perch robot show.
 func robotShowCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
@@ -37,7 +36,6 @@ func robotShowCommand() *cobra.Command {
 	})
 }
 
-// robotRenameCommand returns the command perch robot rename.
 func robotRenameCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
@@ -59,7 +57,6 @@ func robotRenameCommand() *cobra.Command {
 	})
 }
 
-// robotSetCommand returns the command perch robot set.
 func robotSetCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
@@ -98,7 +95,6 @@ func (r *target) warnOfLanguage(c *cobra.Command) error {
 	})
 }
 
-// robotRebootCommand returns the command perch robot reboot.
 func robotRebootCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// robotSayCommand returns the command perch robot say.
 func robotSayCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{

@@ -20,7 +20,6 @@ import (
 	"perch/command"
 )
 
-// serveCommand returns the command perch serve.
 func serveCommand() *cobra.Command {
 	s, newDatabase := &settings{}, false
 	c := s.register(&cobra.Command{

@@ -15,7 +15,6 @@ import (
 	"perch/limit"
 )
 
-// setCommand returns the command perch set.
 func setCommand() *cobra.Command {
 	s := &setting{}
 	return s.register(&cobra.Command{
@@ -41,7 +40,6 @@ func setCommand() *cobra.Command {
 	})
 }
 
-// unsetCommand returns the command perch unset.
 func unsetCommand() *cobra.Command {
 	s := &setting{}
 	return s.register(&cobra.Command{

@@ -25,7 +25,6 @@ type skillFlags struct {
 	output
 }
 
-// register adds the flags to a command.
 func (f *skillFlags) register(c *cobra.Command) *cobra.Command {
 	return f.settings.register(f.output.register(c))
 }
@@ -68,7 +67,6 @@ func unheardSentences(c *config.Config, skills []skill.Skill) (map[string][]stri
 	return reasons, nil
 }
 
-// skillListCommand returns the command perch skill list.
 func skillListCommand() *cobra.Command {
 	f := &skillFlags{}
 	return f.register(&cobra.Command{
@@ -134,7 +132,6 @@ func (l skillLine) write(out io.Writer) {
 	}
 }
 
-// skillCheckCommand returns the command perch skill check.
 func skillCheckCommand() *cobra.Command {
 	f := &skillFlags{}
 	return f.register(&cobra.Command{
@@ -172,7 +169,6 @@ func skillCheckCommand() *cobra.Command {
 	})
 }
 
-// skillSignCommand returns the command perch skill sign.
 func skillSignCommand() *cobra.Command {
 	f := &skillFlags{}
 	return f.register(&cobra.Command{
@@ -200,7 +196,6 @@ func skillSignCommand() *cobra.Command {
 	})
 }
 
-// skillGetCommand returns the command perch skill get.
 func skillGetCommand() *cobra.Command {
 	f := &skillFlags{}
 	return f.register(&cobra.Command{

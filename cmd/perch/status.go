@@ -12,7 +12,6 @@ import (
 	"perch/plain"
 )
 
-// statusCommand returns the command perch status.
 func statusCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
@@ -26,7 +25,6 @@ func statusCommand() *cobra.Command {
 	})
 }
 
-// writeStatus prints the status of the appliance.
 func writeStatus(out io.Writer, s admin.Status) {
 	fmt.Fprintf(out, "perch %s, id %s, runs since %s\n", plain.Text(s.Version), plain.Text(s.ID), s.Started.Local().Format(time.DateTime))
 	fmt.Fprintf(out, "robots: %d, connected: %d; notifications that wait: %d\n", s.Robots, s.Reached, s.Notices)

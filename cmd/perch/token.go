@@ -21,7 +21,6 @@ func writeToken(out io.Writer, t admin.Token) {
 		cmp.Or(plain.Text(t.ClientID), "(leave it empty)"))
 }
 
-// robotAddCommand returns the command perch robot add.
 func robotAddCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
@@ -52,7 +51,6 @@ Stack-chan. It is adopted at once. In a terminal the command also draws address 
 	})
 }
 
-// robotTokenCommand returns the command perch robot token.
 func robotTokenCommand() *cobra.Command {
 	r, clientID := &target{}, ""
 	c := r.register(&cobra.Command{

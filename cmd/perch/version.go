@@ -17,7 +17,6 @@ var (
 	built   = "" // time of the build (RFC 3339); may be empty
 )
 
-// versionCommand returns the command perch version.
 func versionCommand() *cobra.Command {
 	o := &output{}
 	return o.register(&cobra.Command{

@@ -56,7 +56,6 @@ type settings struct {
 // maxSettings is the maximum size of a voice's settings in bytes; Piper's have 5 kB.
 const maxSettings = 1 << 20
 
-// readSettings reads the settings of a Piper voice.
 func readSettings(path string) (s settings, err error) {
 	text, err := readSmall(path, maxSettings)
 	if err == nil {

@@ -63,7 +63,6 @@ func (r *Robot) requireOff() {
 	}
 }
 
-// timedObservation is an observation and its time.
 type timedObservation struct {
 	at          time.Time
 	observation simrobot.Observation

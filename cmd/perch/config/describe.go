@@ -53,13 +53,11 @@ type description struct {
 	Options []option `json:"options,omitempty"`
 }
 
-// heading is a section of the configuration and its label.
 type heading struct {
 	Key   string `json:"key"`
 	Label string `json:"label"`
 }
 
-// option is a possible value of a key and its label.
 type option struct {
 	Value string `json:"value"`
 	Label string `json:"label"`

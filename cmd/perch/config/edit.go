@@ -131,7 +131,6 @@ func (e overlayEditor) listOf(key string) (Key, bool) {
 	return Key{}, false
 }
 
-// isSection reports whether a key contains other keys.
 func (e overlayEditor) isSection(key string) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(e.keys)), func(other string) bool { return strings.HasPrefix(other, key+".") })
 }

@@ -271,7 +271,6 @@ func (o *Overlay) prepareChange(values map[string]any) (after checkedConfig, nex
 	return after, next, nil, nil
 }
 
-// write writes the overlay.
 func (o *Overlay) write(text []byte) error {
 	if err := store.WriteFile(o.Source.Overlay, text); err != nil {
 		return fmt.Errorf("write the settings: %w", explainDenied(err, currentAccount()))

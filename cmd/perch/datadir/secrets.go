@@ -41,7 +41,6 @@ func Secret(data, name string, log *slog.Logger) (string, error) {
 	return s, nil
 }
 
-// randomHex returns n random bytes in hexadecimal.
 func randomHex(n int) string {
 	random := make([]byte, n)
 	rand.Read(random) //nolint:errcheck // never fails, by its documentation

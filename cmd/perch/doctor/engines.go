@@ -92,7 +92,6 @@ type noTimers struct{ store.Records[agent.Timer] }
 
 func (noTimers) All() iter.Seq2[string, agent.Timer] { return func(func(string, agent.Timer) bool) {} }
 
-// trial tries engines.
 type trial struct {
 	*Examination
 	speech  voice.Options

@@ -14,7 +14,6 @@ func (e *Set) voiceSetup(name string, log *slog.Logger) drivers.Voice {
 	return drivers.Voice{Setup: voice.Setup{Language: e.language, Voice: name, Log: log}, Book: e.Book, FindWyoming: e.findWyoming}
 }
 
-// addRecognizers makes the recognizers.
 func (e *Set) addRecognizers(c *config.Config, log *slog.Logger) error {
 	setup := e.voiceSetup("", log)
 	for _, r := range c.Speech.Recognizers {

@@ -132,7 +132,6 @@ func CheckClock(now, built time.Time) error {
 		now.Format(time.DateTime), built.Format(time.DateOnly))
 }
 
-// clockCondition returns the condition of the clock.
 func clockCondition(now, built time.Time) health.Part {
 	return health.Of("clock", CheckClock(now, built), now.Format("2006-01-02 15:04 MST"))
 }

@@ -241,7 +241,6 @@ func newRelays(c *config.Config, o relay.Options) (*relay.Relays, error) {
 	return relay.New(o)
 }
 
-// relayConditions returns the conditions of the relays.
 func relayConditions(relays []relay.Status) (all []health.Part) {
 	for _, r := range relays {
 		part := health.Part{Name: "relay " + r.Name, OK: r.OK, Since: r.Since, Note: r.Note}
