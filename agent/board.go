@@ -261,7 +261,7 @@ func (f *Follower) Reader(bus *event.Bus) *event.Reader { return bus.ReadFrom(f.
 
 // HandleEvent handles an event and returns the changes that the event causes, in this order:
 // the expiry of the session's previous state, removed states, and the new state of the
-// session. An event.Mood causes no change. For event.Missed, HandleEvent returns the removal
+// session. For event.Mood the result has no new state. For event.Missed, HandleEvent returns the removal
 // of each state that the board no longer has, and then all states of the board. It ignores
 // all other events up to Seq. The result is valid until the next call of HandleEvent or Expire.
 func (f *Follower) HandleEvent(e event.Envelope) []Change {

@@ -103,13 +103,14 @@ func NewMemory(table entries) *Memory {
 }
 
 // Bound limits the memory to n entries; the default is 2000. Surplus entries are evicted
-// when further entries are remembered, at most maxEvicted for each.
+// when further entries are remembered, at most maxEvicted for each, or 2*maxEvicted for a
+// viewer's entry.
 func (m *Memory) Bound(n int) { m.capacity.Store(int64(n)) }
 
 // Watch sets a function that is called with the ID of each entry that is remembered,
 // edited or forgotten, but not of entries that are evicted or belong to a stranger's
-// memory. Watch must be called before an entry is remembered, edited or forgotten, and the function must not call the
-// memory.
+// memory. Watch must be called before an entry is remembered, edited or forgotten, and the
+// function must not call the memory.
 func (m *Memory) Watch(onChange func(id string)) { m.onChange = onChange }
 
 // Announce sets a function that is called with each entry that is remembered, except in the

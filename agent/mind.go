@@ -266,7 +266,7 @@ func (s *sink) send(r Reply) error {
 }
 
 // handleReply remembers or publishes a reply where needed, and passes it to out unless it is a
-// note, a thought, an empty sentence or a repeated face.
+// note, a thought, an empty sentence, a repeated face, or an assumed face after another face.
 func (s *sink) handleReply(r Reply) error {
 	switch r := r.(type) {
 	case Felt:

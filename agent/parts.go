@@ -14,7 +14,7 @@ const maxParts = 16
 
 // splitParts separates words of scripts with spaces, which it returns whole, from text of
 // scripts without spaces, which it splits into parts to search for: each pair of adjacent
-// letters of one script, and each letter or word between letters of other scripts, such as
+// letters of one script, and each letter or word without a neighbour of its script, such as
 // "鍵" in "鍵はどこ". Parts in Hiragana, which are mostly grammar, are returned only if there are no
 // others.
 func splitParts(words []string) (whole, parts []string) {

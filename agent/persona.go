@@ -80,7 +80,7 @@ func LoadPersona(file string) (Persona, error) {
 // YAML between two lines of three hyphens. The YAML has the optional keys name, language,
 // voice and brain, and brain has the optional keys model, temperature and max_tokens. A
 // missing name or text is taken from DefaultPersona. An error wraps ErrPersona, and contains
-// the line number unless data is too large.
+// the line number unless data is too large or the YAML parser names no line.
 func ParsePersona(data []byte) (Persona, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))

@@ -14,7 +14,7 @@ import (
 )
 
 // Parameters of the ranking. The salience of an entry is its importance when it is new. The
-// score is the salience, halved for each half-life since the latest use. Both are from 0 to 1.
+// score is the salience, halved for each half-life since Entry.LastUsed. Both are from 0 to 1.
 const (
 	minSalience = 0.5
 	tagBonus    = 0.05 // salience added for each tag
@@ -33,7 +33,7 @@ const (
 )
 
 // ErrEntry is wrapped by the errors for an entry or a query with an invalid type, tag,
-// expiry or length.
+// expiry, context or length.
 var ErrEntry = errors.New("cannot be remembered")
 
 // MemoryTypes returns the types of memory entries.

@@ -32,8 +32,8 @@ const (
 	failedFor    = 5 * time.Second
 )
 
-// State is the visible state of a session. Fold computes it from the session's events. The
-// methods do not modify a State; they return a changed copy.
+// State is the visible state of a session. Fold computes it from the session's events. No
+// method modifies a State; those that change it return a copy.
 type State struct {
 	Robot   device.ID `json:"robot,omitempty"`
 	Session string    `json:"session,omitempty"`

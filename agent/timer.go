@@ -45,9 +45,9 @@ func ParseClock(clock string) (time.Time, error) {
 	return at, nil
 }
 
-// Next returns the first time after a moment at which an alarm rings, in the time zone of that
-// moment. If the clocks skip its time of day, the alarm rings when they go forward; if they
-// repeat it, the alarm rings once. An At that ParseClock refuses counts as midnight.
+// Next returns when an alarm rings next after the given time, in the time zone of that
+// time. If the clocks skip the alarm's time of day, the alarm rings when the clocks go forward;
+// if they repeat it, the alarm rings once. An At that ParseClock refuses counts as midnight.
 func (t Timer) Next(after time.Time) time.Time {
 	clock, _ := ParseClock(t.At)
 	year, month, day := after.Date()

@@ -82,8 +82,8 @@ func faceTable() [][]string {
 	}
 }
 
-// ambiguousWords maps words that are in several rows of faceTable, and do not mean the face
-// of the first row, to the face that they mean.
+// ambiguousWords maps the words of faceTable that do not mean the face of the first row that
+// contains them to the face that they mean.
 func ambiguousWords() map[string]string {
 	return map[string]string{
 		"smirk": "confident", "fun": "relaxed", "face:fun": "relaxed", "doubtful": "thinking", "excited": "laughing",
