@@ -162,7 +162,7 @@ func (c *conn) handleResponse(m message) {
 
 // handleRequest handles a request of the agent. It supports only requests for permission,
 // because initialize offers neither files nor terminals. A request for permission outside of
-// a turn is answered with "cancelled".
+// a turn, or that the turn's inbox has no room for, is answered with "cancelled".
 func (c *conn) handleRequest(m message) {
 	if m.Method != "session/request_permission" {
 		c.send(message{ID: m.ID, Error: &rpcError{Code: codeNoMethod, Message: "method not found"}})

@@ -15,8 +15,8 @@ import (
 	"perch/plain"
 )
 
-// conversation is a conversation of package agent with the agent. Check uses the conversation
-// with the ID "", and each call of DescribeImage uses a new conversation.
+// conversation holds the agent's session for a conversation of package agent. Check uses the
+// conversation with the ID "", and each call of DescribeImage uses a new conversation.
 type conversation struct {
 	turn chan struct{} // lock of capacity 1: holds an element while a turn runs
 
@@ -269,7 +269,7 @@ func (b *Brain) promptTexts(s *session, t agent.Turn) []string {
 // Limits of the history that a new session receives.
 const (
 	maxHistory  = 4   // exchanges
-	maxSideText = 300 // bytes of what the person said, and of what the agent said
+	maxSideText = 300 // bytes of what the person said in an exchange, and of what the agent said
 )
 
 // turnContext returns the turn's language and latest exchanges as text for a new session.

@@ -74,8 +74,8 @@ type list struct {
 }
 
 // Load reads the book for a language tag ("en", "de-AT"). If own is not "", it adds the
-// owner's file with this name. An error about the content of a file names the file and, except for
-// signs, the line of each fault.
+// owner's file with this name. An error about the content of a file names the file and the line of
+// each fault, but no line for a fault of its language, signs or unfinished words.
 func Load(tag, own string) (*Book, error) {
 	books, err := LoadEach([]string{tag}, own)
 	if err != nil {
@@ -227,9 +227,9 @@ func (b *Book) addUnfinished(file string, entries []string) error {
 func source(file string, line int) string { return file + ":" + strconv.Itoa(line) }
 
 // addList adds entries to the list with this name. An entry may have alternatives separated
-// by bars. If an entry has no value, its value is its index in the list of numbers, and its first
-// alternative in other lists. Answers contain the entry's value if the value has letters, and
-// otherwise the first alternative.
+// by bars. An entry without a value gets as its value its index in f, from 0, if the list is
+// the list of numbers, and its first alternative otherwise. Answers contain the entry's value if the
+// value was given and has letters, and otherwise the first alternative.
 func (b *Book) addList(name string, f fileList, source string) error {
 	l := b.lists[name]
 	l.source = source
@@ -262,7 +262,7 @@ func (b *Book) addList(name string, f fileList, source string) error {
 }
 
 // markNumbers marks the entries of all lists that are in the list of numbers too, with the same
-// value. They may be written in digits.
+// value. An utterance may have the marked entries in digits.
 func (b *Book) markNumbers() {
 	isNumber := map[string]bool{} // key: words and value
 	key := func(it item) string { return strings.Join(slices.Concat(it.words, []string{it.value}), " ") }

@@ -80,9 +80,9 @@ func (c *command) until() (next agent.Timer) {
 	return next
 }
 
-// clocks returns the times of day that the sentence may mean, such as 07:30. There are none if
-// it is invalid. An hour from 1 to 12 without a part of the day means two times or, if the
-// sentence names a day, the one from 6:00 to 17:59.
+// clocks returns the times of day that the sentence may mean, such as 07:30, or nil if its
+// numbers are invalid. An hour from 1 to 12 without a part of the day means two times or, if the
+// sentence names a day or the days to repeat, the one from 6:00 to 17:59.
 func (c *command) clocks() (clocks []string) {
 	hour, _ := c.number(hourSlot)
 	minute, _ := c.number(minuteSlot)

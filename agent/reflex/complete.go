@@ -38,7 +38,7 @@ func (b *Book) Complete(text string) bool {
 }
 
 // Unfinished reports whether the person who has said a text is likely to say more: the text is no
-// sentence of the book, but the beginning of one, or it ends with words that end no sentence.
+// sentence of the book, and is the beginning of one or ends with words that end no sentence.
 func (b *Book) Unfinished(text string) bool {
 	m := b.newMatcher(text)
 	if _, ok := m.match(b.intents); ok || len(m.words) == 0 {

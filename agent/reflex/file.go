@@ -66,9 +66,9 @@ type fileIntent struct {
 	Value     string      // value for the action; "" means the value of a slot
 	Type      string      // type of the memory entry to store
 	Key       string      // key of the memory entry to store or recall
-	Body      string      // body of the memory entry to store, or text of a timer
+	Body      string      // body of the memory entry to store, text of a timer, or description of an alarm in a list
 	Answer    string
-	Missing   string // answer if nothing was remembered, or if no timer or reminder is set
+	Missing   string // answer if nothing was remembered, or if no timer, reminder or alarm is set
 	End       string // agent.End of the turn; "" means agent.Continue
 }
 

@@ -13,7 +13,7 @@ import (
 type Rule struct {
 	Name   string
 	Body   string // expansion in the Java Speech Grammar Format
-	Source string // file and line of the sentence or list
+	Source string // file and line of the sentence or list, or the skill of the sentence
 	Top    bool   // whether the rule is a whole utterance
 	// Optional marks rules that only sentences of skills need. A recognizer omits the
 	// optional rules that it does not support.
@@ -52,9 +52,9 @@ func (b *Book) Rules() []Rule {
 	return rules
 }
 
-// Unheard returns the file and line of each sentence of an English book that is not in its
-// grammar, because the sentence, or all entries of a list that it uses, have non-ASCII
-// letters.
+// Unheard returns the source of each sentence of an English book that is not in its grammar,
+// because the sentence, or all entries of a list that it uses, have non-ASCII letters. A source
+// is a file and line, or a skill.
 func (b *Book) Unheard() (sources []string) {
 	if b.language != language.English {
 		return nil

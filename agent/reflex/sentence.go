@@ -35,13 +35,14 @@ type (
 	option   struct{ node node } // matches the node or nothing
 )
 
-// maxDepth is the maximum depth of nested brackets. Owners write two or three.
+// maxDepth is the maximum depth of a sentence, which is 1 without brackets, and one more for
+// each nested bracket. Owners write two or three brackets.
 const maxDepth = 16
 
 // parser parses a sentence.
 type parser struct {
 	text  string // the rest of the sentence
-	depth int    // depth of nested brackets
+	depth int    // see maxDepth; 1 outside of brackets
 }
 
 // parseSentence parses a sentence, or returns the reason why it is invalid.

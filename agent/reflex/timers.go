@@ -67,7 +67,7 @@ func (c *command) set(ctx context.Context, t agent.Timer) (string, error) {
 
 // describe sets the results of the action to the time of day and the days of an alarm.
 func (c *command) describe(alarm agent.Timer) {
-	c.due, _ = agent.ParseClock(alarm.At) // Set has checked it
+	c.due, _ = agent.ParseClock(alarm.At) // valid: clocks has formatted it, or Set has checked it
 	c.days = c.book.spokenDays(alarm.Days)
 }
 
