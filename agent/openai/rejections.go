@@ -98,8 +98,8 @@ func (e *Engine) retry(ctx context.Context, p thinker.Prompt, out func(thinker.P
 	}
 }
 
-// remember applies suggestions to all later requests, except those with once, and logs each of them once.
-// toolsAccepted tells whether the server has just accepted a request with tools.
+// remember applies suggestions to all later requests, except those with once. It logs the text of each suggestion
+// that it had not applied before. toolsAccepted tells whether the server has just accepted a request with tools.
 func (e *Engine) remember(suggestions []suggestion, toolsAccepted bool) {
 	e.mu.Lock()
 	restored := toolsAccepted && e.rejected&rejectsTools != 0

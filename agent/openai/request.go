@@ -72,7 +72,7 @@ func (e *Engine) addSettings(b body, p thinker.Prompt, without rejections) {
 		b["reasoning_effort"] = effort
 	case effort == "low" || effort == "medium" || effort == "high":
 		b["think"] = effort
-	default: // other models can only switch thinking on or off
+	default: // think has no names for other efforts, but can be switched on or off
 		b["think"] = effort != "none" && effort != "minimal"
 	}
 }

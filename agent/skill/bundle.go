@@ -71,8 +71,8 @@ func (d *dependencies) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Read reads the bundle in a folder. Errors name the invalid file. Read does not check
-// whether the bundle is trusted, see Trust.Check.
+// Read reads the bundle in a folder. Errors name the invalid file, except for a signature that
+// is too large. Read does not check whether the bundle is trusted, see Trust.Check.
 func Read(folder string) (Skill, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {

@@ -227,8 +227,7 @@ func (l *Library) Block(t agent.Turn) string {
 }
 
 // Tools returns the tools that a turn's model may call: the tools of the skills, and
-// performTool. A turn of a robot that is not adopted gets none, because tools may act on
-// the home.
+// performTool. An untrusted turn gets none, because tools may act on the home.
 func (l *Library) Tools(t agent.Turn) []thinker.Tool {
 	if t.Untrusted {
 		return nil

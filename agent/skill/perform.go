@@ -126,8 +126,8 @@ func decodeArguments(raw json.RawMessage) (map[string]any, error) {
 }
 
 // fillPattern replaces each {{name}} in a pattern by the argument with this name or,
-// without such an argument, by the value with this name in the result's data. {{output}} is
-// the result's output. Unknown names are removed.
+// without such an argument, by the value with this name in the result's data. Otherwise
+// {{output}} is replaced by the result's output, and unknown names are removed.
 func fillPattern(pattern string, args map[string]any, r Result) string {
 	values := map[string]any{"output": r.Output}
 	if json.Unmarshal(r.Data, &values) != nil || values == nil { // the data is not an object
