@@ -175,8 +175,8 @@ func (s *Server) explainRefusal(r *refusal) error {
 	return s.server.Refused("", r.Refusal)
 }
 
-// secrets returns the parts of the options that must not be shown. Values of a few bytes
-// are left out, because they may occur in any text. The longest secrets come first and are
+// secrets returns the parts of the options that must not be shown. Short values are left
+// out, except the key and a password, because they may occur in any text. The longest secrets come first and are
 // also replaced first, because a secret may contain a shorter one.
 func (s *Server) secrets() (secrets []string) {
 	add := func(text string, minLength int) {

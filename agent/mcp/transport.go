@@ -126,8 +126,8 @@ func (g *guard) roundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // checkResponse returns an error if the response to r is neither JSON-RPC nor an event
-// stream. It ignores responses to requests for the event stream of streamable HTTP: the
-// stream is optional, and the SDK handles its absence.
+// stream. It ignores responses to requests for the event stream of streamable HTTP, which is
+// optional, and to requests that end a session: the SDK handles both.
 func (g *guard) checkResponse(r *http.Request, response *http.Response) error {
 	if r.Method == http.MethodDelete || r.Method == http.MethodGet && !g.endpoint.sse {
 		return nil

@@ -104,7 +104,7 @@ func (r *messageReader) readWhole() error {
 
 // Maximum waits after a complete message.
 const (
-	afterFinish = time.Second            // for each further event, such as usage and [DONE]
+	afterFinish = time.Second            // for all further events, such as usage and [DONE]
 	afterDone   = 100 * time.Millisecond // for the end of the response, after which the connection can be reused
 )
 

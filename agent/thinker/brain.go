@@ -294,8 +294,8 @@ func (r *turnRun) send(replies ...agent.Reply) error {
 var (
 	// errEnough ends a message that is too long. Callers of Think, AskModels and DescribeImage do not receive it.
 	errEnough = errors.New("the message is too long")
-	// errEndless is the error for a model that has written nothing but thoughts within modelWithin. It wraps
-	// ErrAway, so the next brain answers.
+	// errEndless is the error for a model that has written nothing but thoughts within modelWithin, or has not
+	// answered a question about a picture. It wraps ErrAway, so the next brain answers.
 	errEndless = fmt.Errorf("%w: the model did not finish within %s; it may be too slow, or stuck", agent.ErrAway, modelWithin)
 )
 
@@ -370,8 +370,8 @@ func (r *turnRun) addWritten(m *Message, offered []Tool) {
 }
 
 // growHistory updates the limit of the history after the model has accepted a prompt. The length of a shortened
-// history becomes the limit. Otherwise, if no tool has run, an existing limit rises by a quarter: after the refusal the
-// server may have been restarted with a longer context, or other parts of the refused prompt may have been unusually
+// history becomes the limit. Otherwise, if no tool has run, an existing limit rises by a quarter and 10 tokens, up to
+// HistoryTokens: after the refusal the server may have been restarted with a longer context, or other parts of the refused prompt may have been unusually
 // long.
 func (r *turnRun) growHistory() {
 	if fits := r.fits.Load(); r.accepted > 0 {

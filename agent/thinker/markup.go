@@ -21,8 +21,8 @@ const (
 	modeNote         // the rest of a [REMEMBER: ...] that is too long, which is dropped
 )
 
-// Maximum lengths of markup, in bytes or, after the beginning of the markup, in letters. Longer text counts as plain
-// text.
+// Maximum lengths of markup: in bytes for markup that pending holds, and in letters for markup that is dropped while it
+// arrives (see Speech.long). Longer text counts as plain text.
 const (
 	maxTag    = 120  // of a tag in any brackets
 	maxTarget = 2000 // of the address of a link

@@ -38,8 +38,8 @@ type Prompt struct {
 	Brain agent.BrainOptions
 }
 
-// Temperature returns the temperature for a request: the character's, limited to highest, or,
-// if the character has none, own, the driver's. Nil means that the server chooses.
+// Temperature returns the temperature for a request: the character's, limited to highest, or
+// else own, which is the driver's. Nil means that the server chooses.
 func (p Prompt) Temperature(own *float64, highest float64) *float64 {
 	if p.Brain.Temperature == nil {
 		return own
@@ -48,9 +48,9 @@ func (p Prompt) Temperature(own *float64, highest float64) *float64 {
 	return &t
 }
 
-// MaxTokens returns the maximum length of a message, in tokens: the lower one of the character's
-// and own, the driver's, which bounds the costs. 0 means no limit; if the result is 0, the server
-// chooses.
+// MaxTokens returns the maximum length of a message, in tokens: the lower of the character's limit
+// and own, the driver's limit, which bounds the costs. In both, 0 means no limit; if the result is
+// 0, the server chooses.
 func (p Prompt) MaxTokens(own int) int {
 	if own == 0 || p.Brain.MaxTokens > 0 && p.Brain.MaxTokens < own {
 		return p.Brain.MaxTokens
