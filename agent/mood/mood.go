@@ -76,7 +76,7 @@ const (
 	hysteresis = .15 // a feeling that is stronger by more than this replaces the dominant feeling
 	minShown   = 1   // shortest time that a dominant feeling or a face is shown, in seconds
 
-	gestureThreshold = .6 // a feeling above this causes a gesture
+	gestureThreshold = .6 // celebration, concern or curiosity above this causes a gesture
 )
 
 // State is the mood of one agent and its visible form. The zero value is neutral. State is a

@@ -15,7 +15,7 @@ import (
 
 const (
 	// checkInterval is the longest time between two passes (see dispatchDue) while a
-	// notification waits, because the wall clock may jump and the store may recover.
+	// notification or timer waits, because the wall clock may jump and the store may recover.
 	checkInterval   = time.Minute
 	maxClockDrift   = 2 * time.Second // a larger difference between the clocks is a jump of the wall clock
 	announceTimeout = 5 * time.Second
@@ -64,7 +64,7 @@ func newDispatcher(n *Notifier, r robots) *dispatcher {
 	return d
 }
 
-// await waits until an event, a changed timer or the alarm requires a pass. Before it
+// await waits until an event, a changed timer or a value of alarm requires a pass. Before it
 // returns, it handles all published events: otherwise a robot that has just reconnected
 // could be mistaken for its earlier session. It returns false when ctx or the events end.
 func (d *dispatcher) await(ctx context.Context, events <-chan event.Envelope, alarm <-chan time.Time) bool {
@@ -93,8 +93,9 @@ func (d *dispatcher) await(ctx context.Context, events <-chan event.Envelope, al
 	return true
 }
 
-// reload lists the robots and reads the store, at the start and after missed events. It
-// forgets all offers, because a repeated announcement is better than a missing one.
+// reload lists the robots and reads the store, at the start, after missed events, and when a
+// robot is adopted. It forgets all offers, because a repeated announcement is better than a
+// missing one.
 func (d *dispatcher) reload() {
 	ids := d.robots.Reachable()
 	d.listedAt = d.o.Bus.Seq()

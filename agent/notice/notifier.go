@@ -56,8 +56,9 @@ func New(o Options) *Notifier {
 }
 
 // Notify stores a notification durably, publishes it and returns it with its ID. At most 40
-// notifications wait for one robot: one more makes the oldest of low urgency expire, or
-// else the oldest of all. Errors wrap ErrInvalid or come from the store.
+// notifications wait for one robot or session, and at most 500 are stored: one more makes the
+// oldest of low urgency expire, or else the oldest of all. Errors wrap ErrInvalid or come from
+// the store.
 func (s *Notifier) Notify(n Notification) (Notification, error) {
 	now := s.o.Clock.Now()
 	n, err := n.prepare(now)

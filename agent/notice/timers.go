@@ -76,10 +76,10 @@ func (s *Timers) notifyChanged(id string) {
 }
 
 // Set stores a timer durably and returns it with its ID. The timer rings after its Length, or
-// at its time of day At in the time zone of now. An alarm first rings at the next such time, or
-// at Due if that is later. If the robot has a tool for reminders, the robot itself rings, unless
-// the alarm repeats. body may be nil. Errors wrap agent.ErrTimer or agent.ErrTooManyTimers, or come from the table.
-// If ctx ends first, Set returns the error of ctx and does not set the timer.
+// at its time of day At in the time zone of now. An alarm first rings at the next such time, but
+// not before Due. If the robot has a tool for reminders, the robot itself rings, unless the alarm
+// repeats. body may be nil. Errors wrap agent.ErrTimer or agent.ErrTooManyTimers, or come from
+// the table. If ctx ends first, Set returns the error of ctx and does not set the timer.
 func (s *Timers) Set(ctx context.Context, body agent.Body, t agent.Timer, now time.Time) (agent.Timer, error) {
 	started := s.clock.Running()
 	t, err := prepareTimer(t, now.Round(0))
@@ -229,7 +229,7 @@ func (s *Timers) Pending(robot device.ID, now time.Time) []agent.Timer {
 	return slices.DeleteFunc(s.All(now), func(t agent.Timer) bool { return t.Robot != robot })
 }
 
-// All returns the timers of all robots that have not rung, like Pending.
+// All is Pending for all timers, including those without a robot.
 func (s *Timers) All(now time.Time) []agent.Timer {
 	s.mu.Lock()
 	defer s.mu.Unlock()

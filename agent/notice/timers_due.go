@@ -76,9 +76,9 @@ func (s *Timers) followClock(jump time.Duration) error {
 	return failure
 }
 
-// followClock returns when an alarm rings, after the wall clock has jumped to now in the time
-// zone of the alarm. It rings at once if it should have rung at most maxAlarmDelay ago. A clock
-// that was set back has passed that time before.
+// followClock returns when an alarm rings. now is the wall clock's time in the alarm's time zone,
+// and jump is how far the wall clock has jumped. The alarm rings at once if it should have rung
+// at most maxAlarmDelay ago, unless the clock was set back: then it has passed that time before.
 func (p *pending) followClock(jump time.Duration, now time.Time) time.Time {
 	repeats, since := p.Days != 0, now.Add(-maxAlarmDelay)
 	switch {

@@ -31,7 +31,7 @@ const (
 )
 
 // killMarked kills the processes that have the entry mark in their environment, in passes
-// over all processes. It ends when a pass kills none, and after maxSweeps passes.
+// over all processes. It ends when a pass kills none, or after maxSweeps passes.
 func killMarked(mark string) {
 	isMarked := func(pid int) bool {
 		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
