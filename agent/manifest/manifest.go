@@ -23,7 +23,7 @@ import (
 	"perch/limit"
 )
 
-// maxBytes is the largest size of a manifest, of its instructions and of a zip file.
+// maxBytes is the largest size of a manifest, of a file that it names, and of a zip file.
 const maxBytes = 1 << 20
 
 // maxEntries is the largest number of skills, of tools and of clips.
