@@ -239,7 +239,6 @@ func (b *Board) NewFollower(now time.Time) *Follower {
 	return f
 }
 
-// copyStates copies the states of the board.
 func (f *Follower) copyStates() {
 	f.board.mu.Lock()
 	defer f.board.mu.Unlock()
@@ -261,9 +260,10 @@ func (f *Follower) Reader(bus *event.Bus) *event.Reader { return bus.ReadFrom(f.
 
 // HandleEvent handles an event and returns the changes that the event causes, in this order:
 // the expiry of the session's previous state, removed states, and the new state of the
-// session. For event.Mood the result has no new state. For event.Missed, HandleEvent returns the removal
-// of each state that the board no longer has, and then all states of the board. It ignores
-// all other events up to Seq. The result is valid until the next call of HandleEvent or Expire.
+// session. For event.Mood the result has no new state. For event.Missed, HandleEvent returns
+// the removal of each state that the board no longer has, and then all states of the board. It
+// ignores all other events up to Seq. The result is valid until the next call of HandleEvent or
+// Expire.
 func (f *Follower) HandleEvent(e event.Envelope) []Change {
 	f.changes = f.changes[:0]
 	if _, ok := e.Event.(event.Missed); ok {

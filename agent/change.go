@@ -10,7 +10,6 @@ type change struct {
 	before map[string]*indexed
 }
 
-// newChange returns an empty change.
 func (m *Memory) newChange() change {
 	return change{&m.index, map[string]*Entry{}, map[string]*indexed{}}
 }
@@ -18,7 +17,6 @@ func (m *Memory) newChange() change {
 // insert adds an entry, or replaces the entry with the same ID.
 func (c *change) insert(e Entry) { c.record(e.ID, &e, c.index.insert(e)) }
 
-// remove removes the entry with this ID.
 func (c *change) remove(id string) { c.record(id, nil, c.index.remove(id)) }
 
 // record records a change that has been made in the index.

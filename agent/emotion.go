@@ -17,8 +17,8 @@ type Emotion struct {
 var (
 	// Neutral is the face of an agent without a particular emotion.
 	Neutral = Emotion{"neutral", "😐"}
-	// Sleepy means good night. A Stack-chan that shows this face keeps it until it is
-	// restarted, so Emotion.On never returns it for a Stack-chan.
+	// Sleepy means good night. A Stack-chan that shows this face keeps it until the robot is
+	// restarted, so Emotion.On never returns Sleepy for a Stack-chan.
 	Sleepy = Emotion{"sleepy", "😴"}
 	// Doubtful is a face that only the Stack-chan has. Replies cannot select it, but
 	// Emotion.On replaces some faces by it on a Stack-chan.

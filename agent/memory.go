@@ -167,7 +167,6 @@ type queue struct {
 	pending []*pendingEntry
 }
 
-// add appends an entry.
 func (q *queue) add(p *pendingEntry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -331,7 +330,6 @@ func (m *Memory) Forget(id string) error {
 	return nil
 }
 
-// isExpired reports whether the entry has expired.
 func (e Entry) isExpired(now time.Time) bool { return !e.Expires.IsZero() && !now.Before(e.Expires) }
 
 // Limits of strangers' memories.

@@ -49,7 +49,6 @@ type conversation struct {
 	stored   bool       // whether the conversation is stored on disk
 }
 
-// newConversation returns an empty conversation.
 func newConversation(id string) *conversation {
 	_, err := device.ParseID(id)
 	return &conversation{turn: make(chan struct{}, 1), robot: err == nil}
@@ -315,7 +314,6 @@ func (s *sink) handleReply(r Reply) error {
 	return s.out(r)
 }
 
-// publish publishes an event of a turn.
 func (m *Mind) publish(t Turn, e event.Event) {
 	if t.Publish != nil {
 		t.Publish(e)

@@ -12,11 +12,10 @@ import (
 // maxParts is the maximum number of parts of a query that are searched for.
 const maxParts = 16
 
-// splitParts separates words of scripts with spaces, which it returns whole, from text of
-// scripts without spaces, which it splits into parts to search for: each pair of adjacent
-// letters of one script, and each letter or word without a neighbour of its script, such as
-// "鍵" in "鍵はどこ". Parts in Hiragana, which are mostly grammar, are returned only if there are no
-// others.
+// splitParts returns the words of scripts with spaces whole. It splits text of scripts without
+// spaces into parts to search for: each pair of adjacent letters of one script, and each letter or
+// word without a neighbour of its script, such as "鍵" in "鍵はどこ". Parts in Hiragana, which are
+// mostly grammar, are returned only if there are no others.
 func splitParts(words []string) (whole, parts []string) {
 	var hiragana []string
 	for _, w := range words {

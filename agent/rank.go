@@ -314,7 +314,6 @@ func (x *index) removeLocked(id string) (before *indexed) {
 	return before
 }
 
-// byID returns the entry with this ID.
 func (x *index) byID(id string) (e Entry, ok bool) {
 	c, done := x.view()
 	defer done()

@@ -129,7 +129,6 @@ type timeout struct {
 	standard time.Duration  // default
 }
 
-// timeouts returns the durations in the options.
 func (o *Options) timeouts() []timeout {
 	return []timeout{
 		{"idle", &o.Idle, 300 * time.Second}, {"age", &o.Age, 1800 * time.Second}, {"start", &o.Start, StartWithin},

@@ -119,7 +119,6 @@ func (b *Brain) Installed() error {
 	return nil
 }
 
-// spawn starts the process.
 func (b *Brain) spawn() (*child, error) {
 	if err := b.Installed(); err != nil {
 		return nil, err

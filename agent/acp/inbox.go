@@ -26,7 +26,6 @@ type inbox struct {
 	closed      bool   // whether close was called
 }
 
-// newInbox returns an empty inbox.
 func newInbox() *inbox { return &inbox{filled: make(chan struct{}, 1)} }
 
 // enqueue adds an item and reports whether there was room for the item. There is always room

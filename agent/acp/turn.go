@@ -139,7 +139,6 @@ func (r *turnRun) next(ctx context.Context) (item, error) {
 	}
 }
 
-// send sends a reply.
 func (r *turnRun) send(reply agent.Reply) error {
 	if _, isThought := reply.(agent.Thought); !isThought {
 		r.began = true

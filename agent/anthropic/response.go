@@ -101,7 +101,6 @@ func (r *response) handleEvent(event sdk.MessageStreamEventUnion) error {
 	return nil
 }
 
-// sendText passes text to out.
 func (r *response) sendText(text string) error {
 	if text == "" {
 		return nil

@@ -90,7 +90,6 @@ type turnRun struct {
 	tools []*event.ToolStatus // tools that Home Assistant has called
 }
 
-// send sends replies.
 func (r *turnRun) send(replies ...agent.Reply) error {
 	for _, reply := range replies {
 		if r.outErr = r.out(reply); r.outErr != nil {

@@ -240,7 +240,6 @@ func (m *Manifest) addRemarks(d document) {
 	}
 }
 
-// addRemark adds a remark.
 func (m *Manifest) addRemark(format string, args ...any) {
 	m.Remarks = append(m.Remarks, fmt.Sprintf(format, args...))
 }

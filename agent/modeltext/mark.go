@@ -105,7 +105,6 @@ func newMark(text, body string, square bool) mark {
 	return m
 }
 
-// notLetter reports whether c is not a letter.
 func notLetter(c rune) bool { return !unicode.IsLetter(c) }
 
 // kindOf returns the kind of a mark. It depends on the reader's state and tools.

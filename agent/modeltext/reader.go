@@ -22,7 +22,7 @@ type Tool struct {
 // Call is a tool call in the text of a model.
 type Call struct {
 	Name      string          // name of the offered tool, or the name that the model wrote if Offered is false
-	Arguments json.RawMessage // a JSON object
+	Arguments json.RawMessage // a JSON object; nil for the tool "?", see Reader.endCall
 	Offered   bool            // whether the model may call the tool
 }
 
@@ -102,7 +102,6 @@ func (r *Reader) think(text string) {
 	}
 }
 
-// endThought ends a thought.
 func (r *Reader) endThought() {
 	r.think("\n\n")
 	r.state = stateText

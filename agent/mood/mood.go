@@ -221,7 +221,6 @@ func approach(from, to, share, near float64) float64 {
 // clamp limits x to the range from -limit to limit.
 func clamp(x, limit float64) float64 { return max(-limit, min(limit, x)) }
 
-// targetMouth returns the target of s.mouth.
 func (s State) targetMouth() float64 {
 	if s.talkLeft > 0 {
 		return talkingMouthOpen
@@ -229,17 +228,14 @@ func (s State) targetMouth() float64 {
 	return 0
 }
 
-// targetTilt returns the target of s.tilt.
 func (s State) targetTilt() float64 {
 	return s.feelings[Curiosity]*12 + s.feelings[Empathy]*9 + s.feelings[Concern]*4
 }
 
-// targetLean returns the target of s.lean.
 func (s State) targetLean() float64 {
 	return (s.feelings[Curiosity]*.03 - s.feelings[Patience]*.02) * 180 / math.Pi
 }
 
-// targetCover returns the target of s.cover.
 func (s State) targetCover() float64 {
 	if s.expressionLeft > 0 {
 		return s.maxCover

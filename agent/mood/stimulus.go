@@ -207,7 +207,6 @@ func gestureSeconds(e event.Gesture) float64 {
 	return min(float64(e.Duration)/1000, 10)
 }
 
-// apply applies a stimulus.
 func (s *State) apply(e *Stimulus) {
 	if e.endsPatience {
 		s.feelings[Patience] = 0

@@ -80,7 +80,6 @@ func (s *Notifier) NotifyAll(text, urgency string) error {
 	return err
 }
 
-// publish publishes a new notification.
 func (s *Notifier) publish(n Notification) {
 	s.o.Bus.Publish(n.Robot, n.SessionID, n.Event())
 }

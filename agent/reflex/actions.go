@@ -176,7 +176,6 @@ func setLights(ctx context.Context, c *command, t device.Control) error {
 	return err
 }
 
-// reboot restarts the robot.
 func reboot(ctx context.Context, c *command) (string, error) {
 	if c.turn.Body == nil {
 		return c.book.Phrase("no_tool"), nil

@@ -125,7 +125,6 @@ func timeLeft(_ context.Context, c *command) (string, error) {
 // isTimer reports whether t is neither a reminder nor an alarm.
 func isTimer(t agent.Timer) bool { return !t.Reminder && t.At == "" }
 
-// isReminder reports whether t is a reminder.
 func isReminder(t agent.Timer) bool { return t.Reminder }
 
 // cancelTimers returns the action that cancels the timers of the robot for which selects is

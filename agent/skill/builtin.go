@@ -52,7 +52,6 @@ func (l *Library) phrases(p *performance) *language.Words {
 	return l.words.In(cmp.Or(p.Language, l.o.Language()))
 }
 
-// greet performs the skill greet.
 func greet(l *Library, p *performance) (Result, error) {
 	if name := p.text("name"); name != "" {
 		return succeed(0.6, l.phrases(p).Message("skill.hello_to", "name", name))
@@ -75,7 +74,6 @@ func (l *Library) help(p *performance) string {
 	return phrases.Message("skill.knows", "skills", strings.Join(names, phrases.Message("skill.between")))
 }
 
-// remember performs the skill remember.
 func remember(l *Library, p *performance) (Result, error) {
 	fact := p.text("content")
 	if fact == "" {

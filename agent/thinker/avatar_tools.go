@@ -132,9 +132,9 @@ func (k *Brain) clips(t agent.Turn) []string {
 }
 
 // clip returns the gesture for a name that the model has passed to play_clip, or an error if clips does not return
-// the name. For the name of one of the character's animations, the gesture is the animation's clip, which is the name
-// that programs that show the character know. If the animation has the name of a gesture that every character can
-// make, clip returns that gesture, unless the animation's clip is such a gesture too.
+// the name. For an animation of the character it returns the animation's clip, because programs that show the
+// character know the animation by the name of the clip. But if the animation has the name of a gesture that every
+// character can make, clip returns that gesture, unless the animation's clip is such a gesture too.
 func (k *Brain) clip(t agent.Turn, clip string) (string, error) {
 	name, _ := event.GestureName(clip)
 	if names := k.clips(t); !slices.Contains(names, name) {

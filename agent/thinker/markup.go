@@ -68,7 +68,6 @@ func (s *Speech) skip() rune {
 	return r
 }
 
-// enter changes the mode.
 func (s *Speech) enter(m mode) { s.mode, s.long = m, 0 }
 
 // drop removes the first n bytes of pending without speaking them.

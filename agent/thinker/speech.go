@@ -147,8 +147,8 @@ func (s *Speech) addThought(text string) {
 	}
 }
 
-// Release returns the replies in text that was held as a possible thought. It is for servers that send thoughts
-// in a separate field.
+// Release returns the replies of the text that the reader holds back as a possible thought. It is for servers that
+// send thoughts in a separate field.
 func (s *Speech) Release() []agent.Reply {
 	s.speak(s.reader.Release())
 	return s.drain()

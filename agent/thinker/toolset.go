@@ -163,7 +163,7 @@ func (k *Brain) sourceTools(ctx context.Context) (all []turnTool) {
 	return all
 }
 
-// logLeftOut logs the names of the tools that are not offered, if they have changed since the last call.
+// logLeftOut logs how many tools are not offered, and the first of these names, if names has changed since the last call.
 func (k *Brain) logLeftOut(names []string) {
 	all := strings.Join(names, " ")
 	if before, _ := k.leftOut.Swap(all).(string); before != all && len(names) > 0 {
