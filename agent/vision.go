@@ -35,7 +35,7 @@ type Seer interface {
 var ErrBlind = errors.New("no brain can see")
 
 // DescribeImage has the first brain that can look at pictures answer the question. It uses
-// no conversation and publishes no events, because it is called by a tool within a turn. It
+// no conversation and publishes no events, because it answers for a tool that runs within a turn. It
 // returns the error of ctx if ctx ends, ErrBlind if no brain accepts pictures, and an error
 // that wraps ErrNoBrain if brains accept pictures but none answers.
 func (m *Mind) DescribeImage(ctx context.Context, l Look) (string, error) {

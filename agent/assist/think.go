@@ -20,7 +20,7 @@ import (
 
 const (
 	maxEventTypes = 32               // types of events whose first event in a turn restarts the wait
-	toolIdle      = 30 * time.Second // maximum pause within an answer while a tool of Home Assistant runs, unless Options.IdleWithin is longer
+	toolIdle      = 30 * time.Second // maximum pause while a tool of Home Assistant runs, unless Options.IdleWithin is longer
 )
 
 // Think implements agent.Brain. It returns agent.ErrStranger for an untrusted turn. If ctx

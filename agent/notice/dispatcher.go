@@ -28,7 +28,7 @@ type dispatcher struct {
 	open    map[device.ID]string        // session of each reachable robot; "" if the robot has none, or the session is unknown
 	waiting map[string]*waiting         // the notifications that have not ended, by ID
 	holds   map[device.ID]time.Time     // until when a robot's channel is held open
-	refused map[device.ID]time.Duration // when a robot that has refused a notification may be offered others again, on the running clock
+	refused map[device.ID]time.Duration // when, on the running clock, a robot that has refused a notification is offered others again
 
 	lastSeq  uint64             // sequence number of the last handled event
 	listed   map[device.ID]bool // the robots that were reachable at listedAt

@@ -371,8 +371,8 @@ func (r *turnRun) addWritten(m *Message, offered []Tool) {
 
 // growHistory updates the limit of the history after the model has accepted a prompt. The length of a shortened
 // history becomes the limit. Otherwise, if no tool has run, an existing limit rises by a quarter and 10 tokens, up to
-// HistoryTokens: after the refusal the server may have been restarted with a longer context, or other parts of the refused prompt may have been unusually
-// long.
+// HistoryTokens: after the refusal the server may have been restarted with a longer context, or other parts of the
+// refused prompt may have been unusually long.
 func (r *turnRun) growHistory() {
 	if fits := r.fits.Load(); r.accepted > 0 {
 		r.fits.Store(r.accepted)
