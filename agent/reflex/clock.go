@@ -94,7 +94,7 @@ func (c *command) clocks() (clocks []string) {
 	if hour > 24 || minute > 59 || before > 59 {
 		return nil
 	}
-	if (hasDay || repeats) && !hasWindow {
+	if (hasDay || repeats) && !hasWindow && hour > 0 {
 		firstHour, hasWindow = 6, true
 	}
 	hours := []int{hour}

@@ -206,6 +206,7 @@ func TestTimesOfDay(t *testing.T) {
 		{at(11, 20, 12, 5), "um fünf vor halb sieben", "20 18:25"}, {at(11, 20, 12, 5), "um Viertel vor eins", "20 12:45"},
 		{at(11, 20, 12, 5), "um zwölf Uhr mittags", "21 12:00"}, {at(11, 20, 12, 5), "um 12 Uhr nachts", "21 00:00"},
 		{at(11, 20, 12, 5), "um 0 Uhr", "21 00:00"},
+		{at(11, 20, 12, 5), "morgen um 0 Uhr 30", "21 00:30"}, {at(11, 20, 12, 5), "jeden Tag um 0 Uhr", "21 00:00"},
 		{at(11, 20, 12, 5), "um 24 Uhr", "21 00:00"}, {at(11, 20, 9, 5), "um sieben Uhr früh", "21 07:00"},
 		{at(10, 24, 22, 0), "um sieben Uhr morgens", "25 07:00"},
 		{at(3, 28, 22, 0), "um sieben Uhr morgens", "29 07:00"}, {at(3, 28, 22, 0), "um halb drei nachts", "29 03:00"},
