@@ -289,7 +289,7 @@ func TestFaultsNameFileAndLine(t *testing.T) {
 		"lists: {thing: [\"r2 d2\"]}":   `"r2 d2" is not words`,
 		"weekdays: [Sunday]":            "field weekdays not found",
 		"{":                             "own.yaml",
-		"intents:\n  a:\n    sentences: [\"" + strings.Repeat("(", 40) + "x" + strings.Repeat(")", 40) + "\"]\n    answer: z": "nested more than 16 deep",
+		"intents:\n  a:\n    sentences: [\"" + strings.Repeat("(", 40) + "x" + strings.Repeat(")", 40) + "\"]\n    answer: z": "nested more than 15 deep",
 	} {
 		if _, err := load(t, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngave  %v\nwant  %s", text, err, want)

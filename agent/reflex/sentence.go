@@ -64,7 +64,7 @@ func parseSentence(text string) (node, error) {
 // parseChoice parses sequences separated by bars.
 func (p *parser) parseChoice() (node, error) {
 	if p.depth++; p.depth > maxDepth {
-		return nil, fmt.Errorf("brackets nested more than %d deep", maxDepth)
+		return nil, fmt.Errorf("brackets nested more than %d deep", maxDepth-1)
 	}
 	defer func() { p.depth-- }()
 	var alternatives choice
