@@ -148,7 +148,7 @@ func (o Options) Check() error {
 	case err != nil:
 		return err
 	case o.Model == "":
-		return errors.New("model is missing; an example is claude-haiku-5-5")
+		return errors.New("model is missing; an example is claude-haiku-4-5")
 	case o.Key == "" && remote.Address(base) == Home:
 		return errors.New("the key is missing (brains[..].key); Anthropic requires one")
 	case strings.ContainsAny(o.Key, "\r\n"):

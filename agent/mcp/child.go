@@ -49,7 +49,7 @@ func newChild(s *Server) *child {
 func (c *child) Connect(context.Context) (sdk.Connection, error) {
 	o := c.server.o
 	if info, err := os.Stat(o.Dir); o.Dir != "" && (err != nil || !info.IsDir()) {
-		return nil, awayf("its folder %s does not exist; create it, or set dir to another", o.Dir)
+		return nil, awayf("its folder %s does not exist; create it, or set cwd to another", o.Dir)
 	}
 	started, err := program.Start(program.Options{Command: o.Command, Dir: o.Dir, Env: o.Env})
 	switch {
