@@ -74,7 +74,7 @@ func (k *checker) overlayWith(c any, file string, text []byte) *checker {
 		k.covered = map[string]bool{}
 	}
 	for key := range o.lines {
-		k.covered[key] = k.lines[key].file == k.file
+		k.covered[key] = k.file != "" && k.lines[key].file == k.file
 	}
 	maps.Copy(k.lines, o.lines)
 	return o
