@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 
 	"perch/cmd/perch/config"
 	"perch/gateway/httpserver"
@@ -19,6 +20,7 @@ import (
 type Robots struct {
 	listeners []net.Listener // without and with TLS, as configured
 	sound     *udp.Socket    // nil if the sockets are not open
+	mu        sync.Mutex     // guards condition
 	condition health.Part
 }
 
@@ -70,7 +72,13 @@ func (r *Robots) Run(ctx context.Context, serve func(ctx context.Context, sound 
 	if r.sound == nil {
 		return nil
 	}
-	return serve(ctx, r.sound, r.listeners...)
+	err := serve(ctx, r.sound, r.listeners...)
+	if err != nil && ctx.Err() == nil {
+		r.mu.Lock()
+		r.condition = health.Part{Name: r.condition.Name, Note: fmt.Sprintf("%v; robots connect over WebSockets instead", err)}
+		r.mu.Unlock()
+	}
+	return err
 }
 
 // Counters returns the metrics of datagrams.
@@ -85,7 +93,11 @@ func (r *Robots) Counters() []admin.Counter {
 }
 
 // Condition returns the condition of robots' MQTT, with its address.
-func (r *Robots) Condition() health.Part { return r.condition }
+func (r *Robots) Condition() health.Part {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.condition
+}
 
 // Port returns the TCP port of robots' MQTT, or 0 if it is not open.
 func (r *Robots) Port() int {
