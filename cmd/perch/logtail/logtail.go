@@ -234,7 +234,11 @@ func (l *Log) NewFollower(minLevel slog.Level, after string) (admin.LogFollower,
 			}
 		}
 	}
-	l.followers = append(l.followers, f)
+	if l.closed {
+		close(f.wake)
+	} else {
+		l.followers = append(l.followers, f)
+	}
 	return f, true
 }
 
