@@ -107,8 +107,8 @@ func (t Tool) fit(name string, value any) (any, error) {
 // fitRange clamps angles and colours to the range of an argument, and returns an error for other
 // integers out of range. A nil result means that the argument is left out.
 func (t Tool) fitRange(name string, a Argument, n int) (any, error) {
-	head := strings.Contains(strings.ToLower(t.Name), "head")
-	light := strings.Contains(strings.ToLower(t.Name), "led")
+	parts := t.nameParts()
+	head, light := slices.Contains(parts, "head"), slices.Contains(parts, "led") || slices.Contains(parts, "leds")
 	hasKeepValue := a.Minimum != nil && *a.Minimum == KeepHeadAxis
 	switch {
 	case n == KeepHeadAxis && (hasKeepValue || head):

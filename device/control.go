@@ -17,7 +17,7 @@ type Control struct {
 // argument.
 func FindControl(tools []Tool, words string, arguments ...[]string) (Control, bool) {
 	for _, t := range tools {
-		parts := strings.FieldsFunc(strings.ToLower(t.Name), func(r rune) bool { return r == '.' || r == '_' || r == '-' })
+		parts := t.nameParts()
 		if slices.ContainsFunc(strings.Fields(words), func(w string) bool { return !slices.Contains(parts, w) }) {
 			continue
 		}
@@ -104,4 +104,9 @@ func (c Control) Colour(arguments map[string]any) (colour [3]int) {
 		colour[i] = (min(max(level, 0), maximum)*255 + maximum/2) / maximum
 	}
 	return colour
+}
+
+// nameParts returns the words of the tool's name in lower case, without the dots, hyphens and underscores between them.
+func (t Tool) nameParts() []string {
+	return strings.FieldsFunc(strings.ToLower(t.Name), func(r rune) bool { return r == '.' || r == '_' || r == '-' })
 }
