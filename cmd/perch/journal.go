@@ -28,8 +28,10 @@ func replaceForJournal(groups []string, a slog.Attr) slog.Attr {
 	}
 	level, isLevel := a.Value.Any().(slog.Level)
 	switch {
-	case !isLevel:
+	case a.Key == slog.TimeKey && a.Value.Kind() == slog.KindTime:
 		return slog.Attr{}
+	case !isLevel:
+		return a
 	case level >= slog.LevelError:
 		return slog.Int(slog.LevelKey, 3)
 	case level >= slog.LevelWarn:
