@@ -82,8 +82,11 @@ func (p *Passports) Change(id string, body []byte) (map[string]any, error) {
 func (p *Passports) remove(id string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if err := p.table.Delete(id); err != nil {
+		return err
+	}
 	p.characters.rename(id, "")
-	return p.table.Delete(id)
+	return nil
 }
 
 // own returns the values that the passport of a character has without the owner's changes.
