@@ -25,7 +25,7 @@ func Body(r *http.Request) ([]byte, error) {
 }
 
 // Decode decodes a JSON body into the value that into points to. It ignores unknown keys, because clients send
-// keys that Perch does not need. It returns the error of BadBody.
+// keys that Perch does not need. Its error comes from BadBody.
 func Decode(body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
 		return BadBody("the body is not the expected JSON object: " + WhyNotJSON(err))
@@ -34,7 +34,7 @@ func Decode(body []byte, into any) error {
 }
 
 // WhyNotJSON tells clients why a body could not be decoded: which key has a wrong type, or at which byte the
-// body stops being JSON.
+// body stops being JSON. For an error of another kind it returns the first 200 characters of the error's text.
 func WhyNotJSON(err error) string {
 	var wrong *json.UnmarshalTypeError
 	var syntax *json.SyntaxError

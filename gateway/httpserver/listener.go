@@ -13,7 +13,7 @@ import (
 
 // Limits of a listener's open connections.
 const (
-	maxConns = 2048
+	maxConns = 2048 // from other machines
 	// maxConnsOfPeer is enough for a screen full of avatars, or for many clients behind one address, such as
 	// containers.
 	maxConnsOfPeer = 256
@@ -29,8 +29,8 @@ const writeTimeout = time.Minute
 // logEvery is how often refused connections are logged.
 const logEvery = time.Minute
 
-// LimitListener returns a listener that closes new connections at once while too many are open, in total or
-// from the same peer (see PeerOf). It also limits writes without a deadline to a minute.
+// LimitListener returns a listener that closes a new connection at once while too many are open: from other machines
+// in total, from the same peer (see PeerOf), or from this machine. It also limits writes without a deadline to a minute.
 func LimitListener(l net.Listener, log *slog.Logger) net.Listener {
 	return &limitedListener{Listener: l, log: log, others: NewConnectionLimit(maxConns, maxConnsOfPeer),
 		local: NewConnectionLimit(maxLocalConns, maxLocalConns)}

@@ -7,8 +7,8 @@ import (
 )
 
 // Pace bounds the rate of each peer's requests (see PeerOf). It is meant for requests without a key or with a
-// robot's token. Programs on this machine are not limited, because one of them may be a proxy for all
-// clients.
+// robot's token. Requests from a loopback address or over a unix socket are not limited, because they may come
+// from a proxy for all clients.
 type Pace struct{ peers *peerLimiters }
 
 // Limits of a peer. After a power cut, all robots of a home connect at the same time, and they may share an
@@ -27,8 +27,8 @@ func (p *Pace) Check(r *http.Request) error { return p.CheckPeer(r.RemoteAddr) }
 // refusalDelay is how long CheckSlowly waits before it returns an error.
 const refusalDelay = time.Second
 
-// CheckSlowly is like Check, but waits a second before it returns an error. A client that repeats refused
-// requests at once then gets one error a second on each connection instead of thousands.
+// CheckSlowly is like Check, but waits a second, or until the request is canceled, before it returns an error. A
+// client that repeats refused requests at once then gets one error a second on each connection instead of thousands.
 func (p *Pace) CheckSlowly(r *http.Request) error {
 	err := p.Check(r)
 	if err == nil {

@@ -13,8 +13,8 @@ func addressOf(remote string) netip.Addr {
 	return a.Unmap()
 }
 
-// PeerOf returns the address that identifies a peer for limits of tries, requests and connections: an IPv4
-// address, or the /64 network of an IPv6 address, because a machine may use any address of its network.
+// PeerOf returns the address that identifies a peer for limits of tries, requests and connections: an IPv4 or
+// loopback address, or the /64 network of another IPv6 address, because a machine may use any address of its network.
 // remote is "host:port", as in http.Request and net.Conn. For any other text, such as the address of a
 // unix socket, PeerOf returns the zero address.
 func PeerOf(remote string) netip.Addr {

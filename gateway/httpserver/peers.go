@@ -9,7 +9,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxPeers is how many peers have a limiter at a time.
+// maxPeers is how many peers may have a limiter at a time.
 const maxPeers = 1000
 
 // peerLimiters has a rate limiter for each of the latest peers. When there are too many, the network with the

@@ -135,7 +135,7 @@ func Guard(checks ...func(*http.Request) error) gin.HandlerFunc {
 // Admit returns a handler that refuses web pages of origins that are not allowed, and makes browsers show
 // the responses to allowed pages. It must be used for a whole engine of NewEngine, not for a group, because
 // preflights match no route. It must come before the other guards, so that an allowed page can read their
-// errors. The guards also apply to preflights.
+// errors. The engine's guards also apply to preflights; the guards of groups do not.
 func (o Origins) Admit() gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if err := o.allowOrigin(c.Writer.Header(), c.Request); err != nil {
