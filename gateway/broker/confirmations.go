@@ -42,7 +42,7 @@ type confirmations struct {
 	forwarding sync.Mutex // held while a command is being forwarded; locked before mu
 	mu         sync.Mutex
 	forwarded  chan struct{}              // confirmation channel of the command that is being forwarded; nil between commands
-	waiting    map[delivery]chan struct{} // confirmation channels, each closed when the delivery is confirmed
+	waiting    map[delivery]chan struct{} // confirmation channels, each closed when a delivery of its command is confirmed
 }
 
 // delivery identifies a command that was sent to a client.
@@ -71,7 +71,7 @@ func (g *confirmations) isCommand(topic string) bool {
 }
 
 // OnPublish forwards a command, and starts a goroutine that confirms the command to its publisher. It disconnects the
-// publisher if Perch does not connect within perchTimeout, or if maxPendingCommands wait already.
+// publisher if Perch does not connect within perchTimeout, if the broker ends before, or if maxPendingCommands wait already.
 func (g *confirmations) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
 	if cl.Net.Inline || pk.FixedHeader.Qos != 1 || !g.isCommand(pk.TopicName) {
 		return pk, nil

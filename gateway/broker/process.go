@@ -39,8 +39,9 @@ const (
 )
 
 // Process returns a function that runs the broker as a child process. The function returns nil after ctx has ended, and an
-// error if the child process exits before. Perch's topics begin with base, and the client IDs of Perch's connections begin
-// with clientPrefix. The child process reads its options as one line from standard input, and exits at the end of this input.
+// error if the child process cannot be started or exits before. Perch's topics begin with base, and the client IDs of
+// Perch's connections begin with clientPrefix. The child process reads its options as one line from standard input, and
+// exits at the end of this input.
 func Process(base, clientPrefix string, log *slog.Logger) func(ctx context.Context, l *net.TCPListener, user, password string) error {
 	return func(ctx context.Context, l *net.TCPListener, user, password string) error {
 		line, err := json.Marshal(Options{User: user, Password: password, Base: base, ClientPrefix: clientPrefix})

@@ -57,8 +57,8 @@ func (a *Announcer) Run(ctx context.Context) error {
 	return nil
 }
 
-// serve probes and announces on the links. When the links change, ctx ends, or another machine uses the host name, it
-// withdraws the announcement and returns.
+// serve probes and announces on the links. It withdraws the announcement and returns when answerHost returns, for example
+// because the links have changed.
 func (a *Announcer) serve(ctx context.Context, links []link) error {
 	s, err := listen(links)
 	if err != nil {

@@ -220,7 +220,7 @@ func Addresses(names []string) []netip.Addr {
 }
 
 // chooseInterfaces returns the named interfaces that are up. If names is empty, it returns all interfaces that are up,
-// support multicast, and do not belong to a container, a virtual machine or a tunnel.
+// support multicast, are neither loopback nor point-to-point, and do not belong to a container, a virtual machine or a tunnel.
 func chooseInterfaces(all []net.Interface, names []string) []net.Interface {
 	const usable = net.FlagUp | net.FlagMulticast
 	return slices.DeleteFunc(slices.Clone(all), func(i net.Interface) bool {
