@@ -30,7 +30,7 @@ type command struct {
 	Asset    string   `json:"asset"`
 }
 
-// commandResult is the response to a command. It repeats the fields of the command.
+// commandResult is the response to a command. It repeats the fields of the command, except the text.
 type commandResult struct {
 	OK       bool   `json:"ok"`
 	DeviceID string `json:"device_id"` // MAC address of the robot, as the firmware spells it
@@ -204,7 +204,7 @@ func (a *API) playAsset(ctx context.Context, id device.ID, o command, result *co
 	return a.playSound(ctx, id, name)
 }
 
-// devices returns the MAC addresses of the connected robots, as the firmware spells them.
+// devices returns the MAC addresses of the adopted robots that can be reached, as the firmware spells them.
 func (a *API) devices() []string {
 	list := []string{}
 	for _, id := range a.o.Talk.Reachable() {

@@ -26,11 +26,11 @@ import (
 	"perch/plain"
 )
 
-// talk controls robots. Its errors have the method Code, which returns "robot_offline" if the robot cannot be reached.
+// talk controls robots. If a robot cannot be reached, the error has the method Code, which returns "robot_offline".
 type talk interface {
-	// Reachable returns the adopted robots that can be reached.
+	// Reachable returns the adopted robots that can be reached, sorted by ID.
 	Reachable() []device.ID
-	// Speak makes a robot speak a text. If the channel is closed, the text is queued until the robot connects.
+	// Speak makes a robot speak a text. If the robot cannot speak now, the text is queued until it can.
 	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	// InjectText handles a text as if a person had said it to the robot.
 	InjectText(ctx context.Context, id device.ID, text string) error
@@ -127,7 +127,7 @@ var errNoRobot error = &httpserver.Fault{Word: "no_robot", HTTP: http.StatusServ
 	Sentence: "no such robot is connected; it opens its channel when somebody talks to it"}
 
 // robot returns the ID of the connected robot with a MAC address or a name, or of the first connected robot if name is
-// empty.
+// empty. The connected robots are those that talk.Reachable returns.
 func (a *API) robot(name string) (device.ID, error) {
 	open := a.o.Talk.Reachable()
 	if name == "" {

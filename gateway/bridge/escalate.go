@@ -128,8 +128,8 @@ func photoText(text string) string {
 	return text
 }
 
-// callTool calls the robot's tool with the given name, or the first one whose name has a prefix such as "self.camera."
-// before the given name. The prefix differs between boards.
+// callTool calls the robot's first tool that has the given name, alone or after a prefix such as "self.camera.", which
+// differs between boards.
 func (a *API) callTool(ctx context.Context, id device.ID, name string, arguments map[string]any) (device.Result, error) {
 	for _, t := range a.o.Talk.Tools(id) {
 		if t.Name == name || strings.HasSuffix(t.Name, "."+name) {
