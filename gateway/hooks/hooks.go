@@ -129,8 +129,8 @@ type Session struct {
 	ID      string // ID of the session in the agent's reports
 	Session string // name of the session in published events
 	State   agent.Shown
-	Began   time.Time // time of the first report
-	Seen    time.Time // time of the latest report
+	Began   time.Time // time of the first report or permission
+	Seen    time.Time // time of the latest report, or when a permission last began or ceased to wait
 }
 
 // Sessions returns the sessions, the oldest first.

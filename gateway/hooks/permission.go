@@ -19,7 +19,7 @@ import (
 // Bounds of permissions.
 const (
 	maxWaiting  = 8            // number of permissions that wait at the same time
-	maxParallel = 2 * maxCalls // length of permission.parallel
+	maxParallel = 2 * maxCalls // maximum length of permission.parallel
 )
 
 // permissionRequest is the body of POST /permission.

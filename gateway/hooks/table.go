@@ -33,8 +33,8 @@ type session struct {
 	stopped bool        // whether the latest turn is over and no other turn has begun
 	passing codingState // state that is shown instead of base until the time in until; "" shows base
 	until   time.Time   // when passing ends
-	seen    time.Time   // time of the latest report
-	began   time.Time   // time of the first report
+	seen    time.Time   // time of the latest report, or of the latest change of asks
+	began   time.Time   // time of the first report, or of the first permission if that came earlier
 }
 
 // state returns the visible state of the session.

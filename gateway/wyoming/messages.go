@@ -13,7 +13,7 @@ const (
 	typeHandled      = "handled"       // the whole reply
 	typeNotHandled   = "not-handled"   // why there is no reply
 	typeHandledStart = "handled-start" // starts a stream
-	typeHandledChunk = "handled-chunk" // a part of the reply; a handled event with the whole reply follows the last part
+	typeHandledChunk = "handled-chunk" // a part of the reply; a handled or not-handled event follows the last part
 	typeHandledStop  = "handled-stop"  // ends a stream
 )
 

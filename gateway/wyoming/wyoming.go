@@ -70,7 +70,7 @@ type Options struct {
 	Languages, RecognizerLanguages []string
 	Zone                           *time.Location // time zone of the owner
 
-	Phrases agent.Phrases // sentences that are sent as the reply if the agent fails
+	Phrases agent.Phrases // sentences for a text without a reply, for example because the agent has failed
 	Name    string        // name of the services in Home Assistant
 	ID      string        // ID of the appliance
 	Version string        // version of Perch
@@ -224,7 +224,8 @@ func (s *Server) accept() error {
 	}
 }
 
-// admit starts to serve a connection. If there are too many connections, it sends an error and closes the connection.
+// admit starts to serve a connection. If there are too many connections, or the server is closed, it sends an error with
+// codeBusy and closes the connection.
 func (s *Server) admit(conn net.Conn) {
 	peer := httpserver.PeerOf(conn.RemoteAddr().String())
 	service, release, err := s.addConnection(peer)
