@@ -72,7 +72,7 @@ func (c *Conn) serve(ctx context.Context) {
 
 // read greets the program, and handles messages until the connection ends. It returns an error if
 // greeting the program or handling a message fails, if the program sends too large a message, or if the
-// program sends nothing for quietFor. It returns nil if the connection has ended otherwise.
+// program sends neither a message nor a pong for quietFor. It returns nil if the connection has ended otherwise.
 func (c *Conn) read(ctx context.Context) error {
 	if err := c.program.Greet(ctx); err != nil {
 		return fmt.Errorf("greet the program: %w", err)

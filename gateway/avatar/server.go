@@ -29,7 +29,7 @@ import (
 // Limits of the connected programs of one kind.
 const (
 	maxPrograms   = 32               // in total
-	maxPerAddress = 8                // from one IP address
+	maxPerAddress = 8                // from one peer (see httpserver.PeerOf)
 	pingEvery     = 20 * time.Second // time between pings
 	quietFor      = 50 * time.Second // a connection is dropped after this time without a message or pong
 	sendWithin    = 10 * time.Second // maximum time for sending one message

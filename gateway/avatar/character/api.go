@@ -132,8 +132,9 @@ func (v view) filter(a action.Action) (_ action.Action, ok bool) {
 	return a.Shown()
 }
 
-// stream sends actions until the client disconnects. It begins with the action after lastID, if the
-// bus still has that event, and with the next action otherwise. It returns an error if limit.Readers
+// stream sends actions until the client disconnects. If lastID is the ID of an event since the start of the
+// appliance, the stream begins with the first later action that the bus still has, and otherwise with the next
+// action. Before it, and later, an event.Missed reports lost events. stream returns an error if limit.Readers
 // streams are open already.
 func (a *API) stream(ctx context.Context, w http.ResponseWriter, lastID string, v view) error {
 	defer a.readers.Add(-1)

@@ -18,7 +18,7 @@ type limiter struct {
 	rates  *action.Rates[place]
 	all    rateLimit     // for all admitted events: too many would displace events about speech from the bus
 	stored rateLimit     // for events that are written to disk, as a memory or in the diary
-	wake   chan struct{} // receives an element if an event was delayed
+	wake   chan struct{} // receives an element if an event was not published at once
 }
 
 // rateLimit limits the number of events in each period, at all places together. action.Rates does not

@@ -18,8 +18,9 @@ type view struct {
 	states    [2]shownState // states that were last sent to the two groups of viewers; see index
 	tools     []item        // running tools, oldest first
 	questions []item        // open questions
-	// face is the latest face; its Name is empty before the first face. faceEvent is the event that
-	// set it. faceFrames holds the frames with it, each made when a viewer first needs it.
+	// face is the latest face; its Name is empty before the first face, and after the session became idle or
+	// the robot opened another channel. faceEvent is the event that set the face. faceFrames holds the frames
+	// with the face, each made when a viewer first needs that frame.
 	face       event.Emotion
 	faceEvent  event.Envelope
 	faceFrames map[agent.Vocabulary]*Frame
@@ -115,8 +116,8 @@ func (v *view) setFace(e event.Envelope, face event.Emotion) (changed, renamed b
 	return changed, renamed
 }
 
-// faceFrame returns a frame with a vocabulary's word for the latest face, or nil before the first
-// face.
+// faceFrame returns a frame with a vocabulary's word for the latest face, or nil if the name of the face is
+// empty.
 func (v *view) faceFrame(vocabulary agent.Vocabulary, words *agent.Words) *Frame {
 	if v.face.Name == "" {
 		return nil

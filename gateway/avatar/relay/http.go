@@ -63,8 +63,8 @@ func (l *httpLink) checkRefusal(err error) error {
 func (l *httpLink) warning() error { return l.warnings.all() }
 func (l *httpLink) close()         { l.client.Close() }
 
-// recent holds the latest strings that were added, such as the IDs of notifications that a program has shown,
-// or the texts of errors that were logged. These are not sent or logged again.
+// recent holds the latest strings that were added, such as the IDs of notifications that a program has shown, which
+// are not sent again, or the texts of errors that were logged, which are not logged again.
 type recent struct{ items []string } // oldest first
 
 // maxRecent is the maximum number of strings in recent.

@@ -130,7 +130,7 @@ func (q *oscQuery) host(r *http.Request) oscHost {
 
 // Limits of oscQuery, for other machines on the network.
 const (
-	maxOSCHeader = 4 << 10         // bytes of an HTTP request
+	maxOSCHeader = 4 << 10         // bytes of the header of an HTTP request
 	oscTimeout   = 5 * time.Second // for each part of a request and its response
 	maxOSCRate   = 100             // messages per second that are examined
 )

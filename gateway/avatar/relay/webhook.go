@@ -31,7 +31,7 @@ type webhook struct {
 	base    *url.URL
 	secret  []byte        // signing key; nil if requests are not signed
 	waiting []*feed.Frame // notifications to send again on the next connection, oldest first
-	sent    recent        // notifications that were delivered; the feed may send them again on the next connection
+	sent    recent        // notifications that were delivered or refused; the feed may send them again on the next connection
 }
 
 const (
@@ -105,8 +105,8 @@ func (l *webhookLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
 	return l.post(ctx, rand.Text(), f.Data)
 }
 
-// notify sends a notification, unless the notification was already delivered. If sending fails, it is
-// sent again on the next connection.
+// notify sends a notification, unless the server has already accepted or refused it. If sending fails, the
+// notification is sent again on the next connection.
 func (l *webhookLink) notify(ctx context.Context, f *feed.Frame) error {
 	id := frameID(f)
 	if l.sent.has(id) {

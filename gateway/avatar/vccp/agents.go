@@ -31,8 +31,9 @@ type registeredAgent struct {
 }
 
 // register registers a session as an agent. The character of the agent is a robot or, if robot is "",
-// a program that connects by WebSocket. If the session already has that character, register changes
-// nothing, and already is true. first is true if the session was not registered before.
+// a program that connects by WebSocket. If the session already has that character, and the character has
+// sent its capability, register changes nothing, and already is true. first is true if the session was not
+// registered before. register returns an error after Close.
 func (s *Server) register(session string, robot device.ID) (already, first bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

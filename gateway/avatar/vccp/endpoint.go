@@ -123,7 +123,8 @@ func (e *ToolEndpoints) serve(w http.ResponseWriter, r *http.Request) error {
 // Address returns the URL of the endpoint and its bearer token.
 func (t *ToolEndpoint) Address() (url, bearer string) { return t.url, t.bearer }
 
-// StartTurn offers the tools of a turn until EndTurn is called or ctx ends.
+// StartTurn offers the tools of a turn. They can be called until EndTurn is called or ctx ends, and stay listed
+// until the next turn.
 func (t *ToolEndpoint) StartTurn(ctx context.Context, tools *thinker.TurnTools) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

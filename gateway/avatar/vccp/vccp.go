@@ -95,7 +95,7 @@ type Server struct {
 	offered  map[string]robotTool        // key: name under which the tool is offered
 	opening  int                         // number of sessions that are being opened
 	used     map[string]*sessionUse      // key: MCP session ID
-	closing  sync.WaitGroup              // counts sessions that are being closed, and open sockets
+	closing  sync.WaitGroup              // counts registered sessions, open sockets, and sessions and sockets that are being closed
 	stopping bool                        // set by Close
 }
 
