@@ -56,7 +56,7 @@ type registry interface {
 // robot connects; Abort, Hangup, Reboot and Call return an error that has the methods Code and Status.
 type talk interface {
 	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
-	// AskAgent makes a robot answer a text. It returns the answer of a robot whose channel is closed, and "" for any other.
+	// AskAgent makes a robot answer a text. If the robot's channel is closed, it returns the answer, and otherwise "".
 	AskAgent(ctx context.Context, id device.ID, text string) (answer string, queued bool, err error)
 	Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error)
 	Abort(ctx context.Context, id device.ID) error
@@ -310,7 +310,8 @@ type adoption struct {
 	Replace bool   // admit the waiting client instead of the adopted client; the robot then has to be adopted again
 }
 
-// adopt adopts a robot. If this replaces another client, the channel of that client is closed.
+// adopt adopts a robot, or, if b.Replace is true, admits the waiting client of a robot that then has to be adopted again. If
+// this replaces another client, the channel of that client is closed.
 func (a *API) adopt(ctx context.Context, b adoption) (robot device.Robot, err error) {
 	if (b.Robot == "") == (b.Code == "") {
 		return robot, httpserver.BadBody("either robot or code is needed")

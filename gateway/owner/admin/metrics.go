@@ -47,7 +47,7 @@ type toolCall struct{ session, id string }
 const (
 	maxParts = 64      // number of parts whose names are label values
 	maxEnded = 1000    // tool calls in Metrics.ended
-	other    = "other" // label value for all parts and ends of turns that have no label value of their own
+	other    = "other" // label value for all other parts and ends of turns
 )
 
 // stageBuckets returns the bounds of the histogram buckets, in seconds. The low bounds tell fast local engines apart.

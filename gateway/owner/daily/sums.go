@@ -178,8 +178,8 @@ func (s *Sums) forget(robot device.ID) {
 }
 
 // store writes the changed days, and closes all days except today's. Once per date it also deletes the days that isKept
-// rejects, unless the clock was set since the previous write. A clock that is wrong from the start is not
-// noticed until it is set; the first store then deletes the days that isKept rejects by the wrong date.
+// rejects, unless the clock was set since the previous write. If the clock is wrong from the start and is set only after
+// the first call of store, that call deletes days by the wrong date.
 func (s *Sums) store() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,7 @@ var dist embed.FS
 // bundle holds the files that the pages load.
 type bundle struct {
 	entries map[string]string   // name of the script of each page, such as "app-ABC.js"; key: name of the page, such as "app"
-	imports map[string][]string // names of the scripts that the first view of each page needs besides; key as in entries
+	imports map[string][]string // names of the other scripts that each page needs until it shows its first view; key as in entries
 	files   map[string]file     // key: name of the file
 }
 

@@ -92,8 +92,9 @@ func respondRefused(c *gin.Context, err error) {
 `, title, html.EscapeString(refusal.Sentence)))
 }
 
-// AuthenticateLocal is a handler for a listener that only this machine can reach. It lets all programs and browsers of
-// this machine read what the owner may read. It leaves a request unchanged that Authenticate has authenticated.
+// AuthenticateLocal is a handler for routes that only this machine can reach. To the handlers after it, every program and
+// browser of this machine is an authenticated owner (ByLocal). It leaves a request unchanged that Authenticate has
+// authenticated.
 func AuthenticateLocal(c *gin.Context) {
 	if AuthMethodOf(c.Request) == "" {
 		c.Request = withAuthentication(c.Request, authentication{how: ByLocal})

@@ -47,7 +47,7 @@ type AuthMethod string
 
 // Methods of authentication.
 const (
-	ByLocal   AuthMethod = "local"   // the client is a program or browser on this machine, which may only read
+	ByLocal   AuthMethod = "local"   // the client is a program or browser on this machine, and may load the pages and act as a robot
 	ByCookie  AuthMethod = "cookie"  // the request has the cookie of a session
 	ByIngress AuthMethod = "ingress" // a proxy has authenticated the owner
 )
@@ -483,8 +483,8 @@ func OwnerOnly(r *http.Request) error {
 	return &httpserver.Fault{Word: "not_found", Sentence: "there is nothing at this address", HTTP: http.StatusNotFound}
 }
 
-// logIn returns the cookie of a new session if the admin token or the code of a one-time link is valid. Exactly one
-// of token and code must not be empty.
+// logIn returns the cookie of a new session if the admin token or the code of a one-time link is valid. It returns an error
+// unless exactly one of token and code is given.
 func (s *Server) logIn(r *http.Request, token, code string) (*http.Cookie, error) {
 	if (token == "") == (code == "") {
 		return nil, httpserver.BadBody("either token or code is needed")
