@@ -71,7 +71,7 @@ func (a *API) askAloud(ctx context.Context, h *permission) {
 				repeated = true
 				tries++
 				continue
-			case answer.Outcome == agent.AnswerClosed: // the channel was closed, or nobody can be asked
+			case answer.Outcome == agent.AnswerClosed: // somebody has silenced the robot; a closed channel is an error
 				tries++
 			default:
 				return
@@ -99,8 +99,8 @@ func (a *API) judge(answer agent.Answer) (v verdict, understood bool) {
 	return v, false
 }
 
-// robotToAsk returns the robot that asks: the first robot at which permissions may be given. Only one robot
-// asks, because several would speak at the same time.
+// robotToAsk returns the robot that asks: the first robot that MayAnswer accepts. Only one robot asks, because several
+// would speak at the same time.
 func (a *API) robotToAsk() (id device.ID, found bool) {
 	for _, candidate := range a.robots() {
 		if a.o.MayAnswer(candidate) {

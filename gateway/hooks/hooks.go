@@ -42,7 +42,7 @@ type Options struct {
 	Trusts    func(device.ID) bool // reports whether the owner has adopted a robot by its ID
 	Talk      talk                 // shows the faces
 	Asker     asker
-	MayAnswer func(device.ID) bool // reports whether a permission may be given at a robot
+	MayAnswer func(device.ID) bool // reports whether a robot may now ask for permissions
 	Board     *agent.Board
 	Bus       *event.Bus
 	Hold      time.Duration // maximum wait for the answer to a permission; 0 means 60 s

@@ -114,8 +114,8 @@ const (
 	endWorking               // connected for longer
 )
 
-// waitAfter returns how long to wait before the next attempt. tries is the number of attempts that have failed, or
-// ended in a brief connection, since a connection last worked.
+// waitAfter returns how long to wait before the next attempt. tries is the number of attempts before the latest one,
+// counted from the latest attempt whose connection worked, or from the start.
 func waitAfter(tries int) time.Duration {
 	if tries < quickTries {
 		return firstWait

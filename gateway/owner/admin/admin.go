@@ -29,7 +29,7 @@ import (
 type registry interface {
 	List() []device.Robot
 	Get(id device.ID) (device.Robot, error)
-	// Resolve returns the ID of the robot with the given MAC address or name.
+	// Resolve returns the ID of the robot with the given MAC address or name. A MAC address need not be registered.
 	Resolve(robot string) (device.ID, error)
 	// Settings returns the owner's settings for a robot.
 	Settings(id device.ID) device.Settings
@@ -106,7 +106,7 @@ type Options struct {
 	Refused  func() []ota.Refusal      // returns the latest refused check-ins, newest first
 	Diary    func(n int) any           // returns the latest n entries of the diary, newest first
 	Verify   func() (any, error)       // verifies the whole diary
-	Turns    func(n int) any           // returns the latest n turns
+	Turns    func(n int) any           // returns the latest n turns, newest first
 	Week     func(robot device.ID) any // returns the daily sums of the latest days, of one robot or of all if robot is ""
 	Parts    func() []Part
 	Unheard  func() []string // returns the languages that the configuration expects people to speak and no recognizer supports

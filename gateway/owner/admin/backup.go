@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// archives makes and restores backups. Its errors have the methods Code and Status.
+// archives makes and restores backups. Errors that are shown to clients have the methods Code and Status; the text of
+// other errors is hidden.
 type archives interface {
 	Backup(ctx context.Context) (Backup, error)
 	// Restore checks the whole backup and stages it for the next start. If restart is true, it restarts the

@@ -32,6 +32,6 @@ type characters interface {
 	Export(id string) ([]byte, error)
 	Remove(id string) error
 	Card(id string) (Card, error)
-	// Who returns the ID of the character that a robot uses.
+	// Who returns the ID of the character that a robot uses, or, if robot is "", the character that a session uses.
 	Who(robot device.ID, session string) string
 }

@@ -15,13 +15,13 @@ const (
 	maxVisits    = 100              // users remembered
 )
 
-// visits logs the users of Home Assistant who use the page: each visit once, and each change.
+// visits logs the users of Home Assistant who use the page: each visit once, and each change during a visit.
 type visits struct {
 	mu   sync.Mutex
 	last map[string]time.Time // time of the latest request; key: name of the user
 }
 
-// log records a request, and logs it if it starts a visit or changes something.
+// log records a request, and logs it if it starts a visit, or else if it changes something.
 func (v *visits) log(r *http.Request, now time.Time, log *slog.Logger) {
 	user := visitor(r)
 	v.mu.Lock()
