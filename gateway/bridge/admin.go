@@ -83,7 +83,6 @@ func (a *API) injectText(ctx context.Context, id device.ID, o command, _ *comman
 	return a.o.Talk.InjectText(ctx, id, o.Text)
 }
 
-// speak makes the robot speak a text.
 func (a *API) speak(ctx context.Context, id device.ID, o command, _ *commandResult) error {
 	_, err := a.o.Talk.Speak(ctx, id, o.Text) // queues the text if the channel has been closed in the meantime
 	return err
@@ -197,7 +196,6 @@ func (a *API) checkAsset(o *command) error {
 	return err
 }
 
-// playAsset plays a sound on the robot.
 func (a *API) playAsset(ctx context.Context, id device.ID, o command, result *commandResult) error {
 	name, _ := baseName(strings.TrimSpace(o.Asset), a.o.Root) // cannot fail, because checkAsset has checked the asset
 	result.Asset = o.Asset

@@ -70,7 +70,6 @@ type songs struct {
 	Files []string `json:"files"` // base names
 }
 
-// songs returns the list of sounds.
 func (a *API) songs() songs {
 	list := songs{a.o.Root, append([]string{}, a.o.Sounds.Names()...)} // never null in JSON
 	slices.Sort(list.Files)

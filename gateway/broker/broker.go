@@ -65,7 +65,6 @@ func Run(ctx context.Context, l net.Listener, o Options) error {
 	return nil
 }
 
-// broker is a running broker.
 type broker struct {
 	server         *mochi.Server
 	end            context.CancelFunc // makes hooks that wait return at once
@@ -251,7 +250,6 @@ func (l *limitedListener) close() {
 	l.unread.Wait()
 }
 
-// closeAll closes all connections.
 func (l *limitedListener) closeAll() {
 	l.mu.Lock()
 	conns := slices.Collect(maps.Keys(l.open))

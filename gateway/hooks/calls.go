@@ -58,7 +58,6 @@ func (s session) withoutCall(c call, done bool) session {
 	return s
 }
 
-// same reports whether two calls have the same tool and detail.
 func (c call) same(other call) bool { return c.name == other.name && c.detail == other.detail }
 
 // containsCall reports whether calls contains a call with the ID of c.

@@ -61,7 +61,6 @@ func (f *faces) await(ctx context.Context, a *API, events <-chan event.Envelope,
 	return true
 }
 
-// handleEvent applies an event.
 func (f *faces) handleEvent(e event.Envelope) {
 	f.robots.HandleEvent(e)
 	if affects(e) {

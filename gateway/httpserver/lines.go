@@ -58,7 +58,6 @@ func (l *lines) sendHeader() error {
 	return l.control.Flush()
 }
 
-// send sends a line.
 func (l *lines) send(line string) error {
 	l.start.Stop()
 	l.mu.Lock()

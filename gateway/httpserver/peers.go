@@ -24,7 +24,6 @@ type peerLimiters struct {
 	byNetwork map[netip.Prefix]*list.List  // list values have type peerLimiter; the most recently used is at the back
 }
 
-// peerLimiter is the limiter of a peer.
 type peerLimiter struct {
 	from    netip.Addr
 	limiter *rate.Limiter

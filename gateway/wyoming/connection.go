@@ -146,7 +146,6 @@ func (c *connection) endReading() {
 	_ = c.conn.SetReadDeadline(time.Unix(1, 0))
 }
 
-// send sends an event.
 func (c *connection) send(name string, data any, payload []byte) error {
 	e, err := wire.NewEvent(name, data, payload)
 	if err != nil {
@@ -237,7 +236,6 @@ func (c *connection) pong(e wire.Event) error {
 	return c.send(wire.TypePong, wire.Text{Text: *ping.Text}, nil)
 }
 
-// tooLong returns the failure for a text that is too long.
 func tooLong() error {
 	return &failure{code: codeLength, text: fmt.Sprintf("The text has more than %d bytes.", limit.Said)}
 }

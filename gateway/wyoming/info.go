@@ -30,7 +30,6 @@ func synthesizers(o Options) []Model[voice.Synthesizer] {
 		Description: o.Name, Languages: o.Languages}, o.Synthesizer}}
 }
 
-// languages returns the languages of all models.
 func languages[E any](models []Model[E]) (tags []string) {
 	for _, m := range models {
 		tags = append(tags, m.Languages...)

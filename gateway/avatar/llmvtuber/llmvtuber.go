@@ -124,7 +124,6 @@ func (c *client) configuration() configuration {
 	return configuration{"set-model-and-conf", o.Model.info, o.Name, "perch", c.id}
 }
 
-// send sends messages.
 func (c *client) send(ctx context.Context, messages ...any) error {
 	for _, m := range messages {
 		if err := c.conn.Send(ctx, m); err != nil {

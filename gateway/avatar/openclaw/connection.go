@@ -256,7 +256,6 @@ func (c *connection) sendEvent(name string, payload any) error {
 	return c.send(eventMessage{"event", name, payload, c.seq})
 }
 
-// send sends v as JSON.
 func (c *connection) send(v any) error { return c.conn.SendText(httpserver.Encode(v)) }
 
 // handleFrame carries out a request, and sends the response.
@@ -414,7 +413,6 @@ func (p *reply) last(err error) chatEvent {
 	return e
 }
 
-// next returns the next event.
 func (p *reply) next(state, delta string) chatEvent {
 	p.event.Seq++
 	e := p.event

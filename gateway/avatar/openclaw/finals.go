@@ -109,7 +109,6 @@ func (f *finals) takeAll() (ready []response) {
 	return ready
 }
 
-// sendAll sends responses.
 func (c *connection) sendAll(responses []response) error {
 	for _, r := range responses {
 		if err := c.send(r); err != nil {

@@ -23,7 +23,6 @@ type texts struct {
 // ID of the run that answers the text.
 type latestText struct{ key, run string }
 
-// textStatus is the status of a text.
 type textStatus struct {
 	status string
 	nth    int // number of the text, from 1

@@ -72,7 +72,6 @@ type Status struct {
 	Note  string    `json:"note,omitempty"`  // an error, a warning, or a sentence about what Perch waits for
 }
 
-// status returns the current status.
 func (r *relay) status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,7 +199,6 @@ func (r *relay) connect(ctx context.Context) (ending, error) {
 	return c.end, err
 }
 
-// setNote sets the note of the status.
 func (r *relay) setNote(note error) { r.setStatus(r.status().OK, note) }
 
 // recordOpened sets the status to connected, and logs the connection. If the previous connection was

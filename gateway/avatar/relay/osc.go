@@ -45,7 +45,6 @@ func oscString(text string) string {
 	return text + "\x00\x00\x00\x00"[:4-len(text)%4]
 }
 
-// oscMessage encodes a message.
 func oscMessage(address string, values ...oscValue) string {
 	tags, data := ",", ""
 	for _, v := range values {

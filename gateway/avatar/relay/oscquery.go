@@ -165,20 +165,17 @@ func (q *oscQuery) serve(ctx context.Context, instance, host string, log *slog.L
 	running.Wait()
 }
 
-// portOf returns the port of an address.
 func portOf(a net.Addr) int {
 	at, _ := netip.ParseAddrPort(a.String())
 	return int(at.Port())
 }
 
-// setOffers sets the services to announce.
 func (q *oscQuery) setOffers(offers ...mdns.Offer) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.offered = offers
 }
 
-// offers returns the services to announce.
 func (q *oscQuery) offers() []mdns.Offer {
 	q.mu.Lock()
 	defer q.mu.Unlock()

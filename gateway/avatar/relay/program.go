@@ -47,7 +47,6 @@ type kind struct {
 	make    func(*programConfig) (program, error) // checks the configuration and returns a program
 }
 
-// kinds returns all kinds.
 func kinds() []kind {
 	return []kind{
 		aituberkitKind(),

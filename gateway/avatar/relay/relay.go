@@ -163,7 +163,6 @@ func (r *Relays) Run(ctx context.Context) {
 	r.running.Wait()
 }
 
-// current returns the current relays.
 func (r *Relays) current() []*relay {
 	r.mu.Lock()
 	defer r.mu.Unlock()

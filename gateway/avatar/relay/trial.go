@@ -62,7 +62,6 @@ type trial struct {
 	timer  *time.Timer // fires when the next step is due; nil before the first call of next
 }
 
-// step is a step of a trial.
 type step struct {
 	name   string
 	scene  Scene

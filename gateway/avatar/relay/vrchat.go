@@ -395,7 +395,6 @@ type chatbox struct {
 	wrote   time.Time // when next last returned a text
 }
 
-// setSpeech replaces the sentence.
 func (c *chatbox) setSpeech(text string) { c.said = text }
 
 // notify adds a notification or question. If too many are queued, it drops the oldest.

@@ -64,7 +64,6 @@ func (m vtubeModel) match(category, name string) (file, hotkey string) {
 	return "", ""
 }
 
-// namesOf returns the name of each element.
 func namesOf[T any](elements []T, name func(T) string) (names []string) {
 	for _, e := range elements {
 		names = append(names, name(e))

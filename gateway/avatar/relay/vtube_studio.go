@@ -260,7 +260,6 @@ func (l *vtubeLink) requestToken(ctx context.Context, plugin map[string]string, 
 	return response.Token, p.tokens.Put(p.tokenKey(l.address), response.Token)
 }
 
-// recordDenial records that the user has denied access.
 func (l *vtubeLink) recordDenial() { l.program.denied, l.program.deniedAt = time.Now(), l.address }
 
 // isDenied reports whether the user has denied access at this address in the last hour.

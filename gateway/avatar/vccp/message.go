@@ -54,5 +54,4 @@ func parseMessage(text []byte, now time.Time) (message, error) {
 	return m, nil
 }
 
-// formatTime formats a time for a message.
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

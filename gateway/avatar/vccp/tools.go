@@ -24,13 +24,11 @@ import (
 // of a tool has at most limit.Result bytes.
 const maxOffered = 300
 
-// robotTool is a tool of a robot.
 type robotTool struct {
 	robot device.ID
 	tool  device.Tool
 }
 
-// adopted returns the adopted robots.
 func (s *Server) adopted() (robots []device.ID) {
 	for _, r := range s.o.Robots.List() {
 		if s.o.Robots.Trusts(r.ID) {

@@ -210,7 +210,6 @@ type Device struct {
 	Tools     []string           `json:"tools,omitempty"`  // names of the tools
 }
 
-// status returns the status of the appliance.
 func (a *API) status() Status {
 	return Status{ID: a.o.ID, Version: a.o.Version, Started: a.o.startTime(time.Now()).Round(time.Second), Robots: len(a.o.Robots.List()),
 		Open: a.countRobots(func(s agent.State) bool { return s.Talking }), Reached: a.countRobots(func(s agent.State) bool { return s.Online }),
@@ -254,7 +253,6 @@ func (a *API) countUndelivered(now time.Time) (n int) {
 	return n
 }
 
-// devices returns all robots.
 func (a *API) devices(now time.Time) []Device {
 	list := []Device{}
 	for _, r := range a.o.Robots.List() {

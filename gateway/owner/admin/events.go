@@ -81,7 +81,6 @@ func (a *API) sessions(now time.Time) []shownState {
 	return a.shownStates(states, now)
 }
 
-// queue adds a message to waiting.
 func (f *feed) queue(seq uint64, kind string, data any) {
 	f.waiting = append(f.waiting, httpserver.Message{ID: f.api.o.Bus.ID(seq), Event: kind, Data: data})
 }

@@ -133,7 +133,6 @@ func (m *Metrics) Run(ctx context.Context, r *event.Reader) {
 	r.Each(ctx, m.handleEvent)
 }
 
-// handleEvent counts an event.
 func (m *Metrics) handleEvent(e event.Envelope) {
 	switch ev := e.Event.(type) {
 	case event.RobotOnline:
@@ -183,7 +182,6 @@ func (m *Metrics) countToolCall(c toolCall, status string) {
 	counter.Inc()
 }
 
-// countFault counts a fault of a part.
 func (m *Metrics) countFault(part string) {
 	if part = plain.Clip(part, limit.Word); part != "turn" && !m.parts[part] {
 		part = other

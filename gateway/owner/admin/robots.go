@@ -35,7 +35,6 @@ type speech struct {
 	Text string `json:"text"`
 }
 
-// sendSpeech makes a robot speak a text.
 func (a *API) sendSpeech(ctx context.Context, id device.ID, s speech) (Accepted, error) {
 	if s.Text == "" || len(s.Text) > limit.Said {
 		return Accepted{}, httpserver.BadBody("text is needed, of at most 4000 bytes")
@@ -102,7 +101,6 @@ type alert struct {
 	Emotion string `json:"emotion"` // name of a face or an icon of the firmware
 }
 
-// showAlert shows an alert on a robot's screen.
 func (a *API) showAlert(ctx context.Context, id device.ID, w alert) (Accepted, error) {
 	if err := w.check(); err != nil {
 		return Accepted{}, err
@@ -146,7 +144,6 @@ type Tool struct {
 	UserOnly    bool          `json:"user_only"` // brains can use the tool only if robots.user_tools is set
 }
 
-// tools returns the tools of a robot.
 func (a *API) tools(id device.ID) []Tool {
 	list := []Tool{}
 	for _, t := range a.o.Talk.Tools(id) {

@@ -19,7 +19,6 @@ type Timer struct {
 	Name string `json:"name,omitempty"` // name of the robot
 }
 
-// timers returns all timers.
 func (a *API) timers(now time.Time) []Timer {
 	list := []Timer{}
 	for _, t := range a.o.Timers.All(now) {

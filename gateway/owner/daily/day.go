@@ -101,7 +101,6 @@ func (d *Day) addMood(name string, hour int, shown time.Duration) {
 	addTo(&d.Moods, name, hour, int(shown.Milliseconds()))
 }
 
-// add adds n to the value of an hour.
 func (h *Hours) add(hour, n int) { h.set(hour, (*h)[hour]+n) }
 
 // set sets the value of an hour, and reports whether it changed.
@@ -116,7 +115,6 @@ func (h *Hours) set(hour, n int) bool {
 	return true
 }
 
-// addTo adds n to (*sums)[name][hour].
 func addTo(sums *map[string]Hours, name string, hour, n int) {
 	if *sums == nil {
 		*sums = map[string]Hours{}

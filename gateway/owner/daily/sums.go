@@ -97,7 +97,6 @@ func (s *Sums) Run(ctx context.Context, r *event.Reader) {
 	}
 }
 
-// add adds an event.
 func (s *Sums) add(e event.Envelope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -102,7 +102,6 @@ func openBundle() (bundle, error) {
 	return b, nil
 }
 
-// mustBundle returns the embedded bundle.
 func mustBundle() bundle {
 	b, err := openBundle()
 	if err != nil {

@@ -82,7 +82,6 @@ const (
 // sessionID identifies a session: the part of its cookie that is signed.
 type sessionID [cookieBytes - sha256.Size]byte
 
-// began returns when the session began.
 func (id sessionID) began() time.Time {
 	return time.Unix(int64(binary.BigEndian.Uint64(id[:timeBytes])), 0)
 }
