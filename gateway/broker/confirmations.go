@@ -118,7 +118,7 @@ func (g *confirmations) forget(confirmed <-chan struct{}) {
 	maps.DeleteFunc(g.waiting, func(_ delivery, c chan struct{}) bool { return c == confirmed })
 }
 
-// waitForPerch waits until a connection of Perch has subscribed to a topic with QoS 1. It returns false after perchTimeout,
+// waitForPerch waits until a connection of Perch has subscribed to a topic with QoS 1 or 2. It returns false after perchTimeout,
 // or when the broker ends.
 func (g *confirmations) waitForPerch(topic string) bool {
 	late := time.NewTimer(perchTimeout)

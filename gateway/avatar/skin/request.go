@@ -179,7 +179,8 @@ func systemText(messages []message) string {
 	return strings.TrimSpace(strings.Join(texts, "\n\n"))
 }
 
-// exchanges converts the messages of a client to exchanges. It skips system messages.
+// exchanges converts the messages of a client to exchanges. It skips messages without text, messages of other roles than
+// user and assistant, and replies before the first message of the user.
 func exchanges(messages []message) []agent.Exchange {
 	list := []agent.Exchange{}
 	for _, m := range messages {

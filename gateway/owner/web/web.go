@@ -41,8 +41,9 @@ type Options struct {
 	// Addresses returns the appliance's URLs on the network, such as "http://perch.local:8003", the best first.
 	Addresses func() []string
 	LocalURL  func() string // returns the URL for browsers on this machine
-	// OpenHTTPS opens the https address signed by Perch's authority, and describes it; nil if unsupported. AuthorityFiles returns the
-	// authority's certificate in DER and an Apple profile; both are nil before the authority was opened.
+	// OpenHTTPS opens and describes the https address whose certificate Perch's authority signs. AuthorityFiles returns the
+	// authority's certificate in DER and an Apple profile; both are nil until the https address is opened for the first time.
+	// Both functions are nil if the configuration sets tls.listen or no listen address.
 	OpenHTTPS      func() (HTTPSAddress, error)
 	AuthorityFiles func() (certificate, profile []byte)
 	Robots         Robots // nil if no robot can say codes
