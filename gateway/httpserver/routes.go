@@ -201,8 +201,8 @@ func Limit(maxBytes int64) gin.HandlerFunc {
 }
 
 // Unread makes net/http send the response without reading the rest of the request's body, and then close the
-// connection. By default net/http first reads some of the rest. That takes long if the client is slow, but it
-// lets a client that reads only after sending the whole body see the response.
+// connection. By default net/http first reads some of the rest. Reading takes long if the client is slow, but lets
+// a client that reads only after sending the whole body see the response.
 func Unread(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
 
 // tooLargeBody is the body of a request whose Content-Length is too large.

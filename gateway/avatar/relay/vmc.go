@@ -13,9 +13,9 @@ import (
 )
 
 // vmc is a program with the Virtual Motion Capture protocol, such as VirtualMotionCapture, VSeeFace
-// or Warudo, which the protocol calls a performer. It receives weights of blend shapes by Open Sound
-// Control. The weights take effect when it receives an apply message
-// (https://protocol.vmc.info/performer-spec).
+// or Warudo. The protocol calls such a program a performer (https://protocol.vmc.info/performer-spec).
+// It receives weights of blend shapes by Open Sound Control, and applies them when it receives an apply
+// message.
 type vmc struct{ *programConfig }
 
 // OSC addresses of the protocol.

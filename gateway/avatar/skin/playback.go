@@ -14,8 +14,8 @@ import (
 )
 
 // playback publishes the events of a turn at the speed of speech, as the events of a robot's turn are
-// published while the robot plays its speech. A sentence lasts until the client has played its sound or,
-// if the client plays no sound, as long as speaking the sentence would take. Events after a sentence wait
+// published while the robot plays its speech. A sentence lasts until the client has played its sound. If the
+// client plays no sound, the sentence lasts for the time that levelsOf assumes. Events after a sentence wait
 // for its end. Without Options.Loudness, each event is published as soon as it is added.
 type playback struct {
 	server       *Server

@@ -13,8 +13,8 @@ type HTTPSAddress struct {
 	Fingerprint string   `json:"fingerprint"` // SHA-256 of the authority's certificate: AA:BB:CC
 }
 
-// openHTTPS opens and describes the https address. It returns an error if Options.OpenHTTPS is nil, mostly because tls.listen
-// is set: Perch then makes no certificate.
+// openHTTPS opens and describes the https address. It returns an error if Options.OpenHTTPS is nil: Perch makes no
+// certificate if tls.listen is set.
 func (s *Server) openHTTPS() (HTTPSAddress, error) {
 	if s.o.OpenHTTPS == nil {
 		return HTTPSAddress{}, &httpserver.Fault{Word: "own_https", HTTP: http.StatusConflict,
