@@ -44,7 +44,7 @@ func retryAfter(status int, err error) int {
 	case errors.As(err, &busy):
 		return busy.RetryAfter()
 	case status == http.StatusTooManyRequests:
-		return 60 // the client has sent too many wrong keys
+		return 60 // the client has sent too many wrong keys or other requests that were refused
 	}
 	return 0
 }
