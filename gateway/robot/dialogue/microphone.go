@@ -22,7 +22,7 @@ type micState struct {
 	misheard      int       // number of utterances that were not understood since the latest that was understood
 
 	utteranceBegan time.Time // beginning of the utterance under way
-	packetAt       time.Time // time of the utterance's latest packet; zero before the first
+	packetAt       time.Time // time of the latest packet that was not muted; zero before the first, and before the first after a push of the button
 	flow           flow      // timing of all packets
 }
 
@@ -48,8 +48,8 @@ func (m *micState) expectResume(now time.Time) {
 	}
 }
 
-// hasJustAborted reports whether the robot has sent abort a moment ago. If its microphone opens then,
-// somebody wants to speak.
+// hasJustAborted reports whether the robot has sent abort less than unsolicitedFor ago. If its microphone
+// opens then, somebody wants to speak.
 func (m *micState) hasJustAborted(now time.Time) bool {
 	return !hasPassed(now, m.abortedAt, unsolicitedFor)
 }

@@ -236,7 +236,7 @@ const (
 	// on which it receives nothing for 120 s.
 	keepAliveEvery = time.Minute
 	// resumeWithin is how long after tts stop a listen start counts as sent by the robot itself, and not
-	// because of a person.
+	// because of a person. After an interruption, announcements wait that long for the microphone to open.
 	resumeWithin = 2 * time.Second
 	// unsolicitedFor is how long after its beginning an announcement cannot be interrupted by the opening of
 	// the microphone. For example, a detected face causes a greeting and opens the microphone.
@@ -244,8 +244,8 @@ const (
 	// holdMargin is how much longer than requested a channel is held open: a timer that ends at the requested
 	// time has to be announced after that time.
 	holdMargin = 30 * time.Second
-	// yieldFor is how long announcements wait for a person to speak, after an interruption or after the
-	// channel has opened.
+	// yieldFor is how long announcements wait for a person to speak once the microphone is open, after an
+	// interruption or after the channel has opened.
 	yieldFor = 3 * time.Second
 	// IntroduceEvery is how often a robot gets a new token for its camera.
 	IntroduceEvery = 30 * time.Minute
@@ -291,8 +291,9 @@ func (s *State) FindsSpeech() bool {
 	return s.phase == ready || s.phase == hearing
 }
 
-// isInterruptible reports whether speech stops the turn. Speech does not stop the turn while a question
-// waits, nor while an utterance is being recognized, because the speech becomes the next utterance
+// isInterruptible reports whether speech stops the turn. Only in realtime mode speech stops a turn: while the
+// robot speaks, or while the agent thinks about words that were understood. Speech does not stop the turn while
+// a question waits, nor while an utterance is being recognized, because the speech becomes the next utterance
 // once the first is recognized.
 func (s *State) isInterruptible() bool {
 	if s.mic.mode != xiaozhi.Realtime || !s.mic.listening || !s.turn.active || s.question.isWaiting() {
