@@ -121,7 +121,7 @@ func (n *announcer) skipCurrent() {
 	}
 }
 
-// close stops the announcer and waits for its goroutine. The connection has ended.
+// close stops the announcer and waits for its goroutine. It is called once the connection has ended.
 func (n *announcer) close() {
 	n.mu.Lock()
 	n.ended = true
@@ -162,8 +162,8 @@ func (n *announcer) run(ctx context.Context) {
 	}
 }
 
-// giveUp shows an announcement whose sound the robot has not fetched within two minutes. Until the robot's
-// next session, the appliance assumes that the robot cannot speak while idle.
+// giveUp shows an announcement whose sound the robot has not fetched within two minutes, and drops the waiting
+// ones. Until the end of the robot's next session, the appliance assumes that the robot cannot speak while idle.
 func (n *announcer) giveUp(a dialogue.Announcement) {
 	c := n.conn
 	c.log.Warn("the robot does not fetch the sound of an announcement, so the announcement is shown; its firmware may not support notify", "firmware", c.robot.Firmware)
@@ -191,9 +191,9 @@ func (n *announcer) pause(ctx context.Context, d time.Duration) {
 }
 
 // next returns the next announcement: an urgent one first, then stored sentences, then others.
-// Interrupted announcements come after all others. An announcement with an empty text means that all
-// announcements must wait for the end of the quiet hours. If ok is false, nothing waits or ctx has ended,
-// and the goroutine must end.
+// Interrupted announcements come after all others. next drops notifications that no longer wait to be
+// announced. An announcement with an empty text means that all announcements must wait for the end of the
+// quiet hours. If ok is false, nothing waits or ctx has ended, and the goroutine must end.
 func (n *announcer) next(ctx context.Context, now time.Time) (a dialogue.Announcement, ok bool) {
 	c := n.conn
 	announcements := n.collectStored(now)

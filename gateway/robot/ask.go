@@ -15,16 +15,16 @@ import (
 
 // Ask makes a robot ask people a question, once the robot has finished the turn under way and spoken the
 // waiting announcements. Ask then waits for an answer: the next words that the robot hears, a touch of
-// its head, or the owner's answer by Reply. The ID, Session and Asked of q may be empty.
+// its head, or the owner's answer by Reply. The ID, Session and Asked of q may be empty; Until must be set.
 //
 // The answer is AnswerExpired if nobody has answered by q.Until, even if the robot has not asked yet,
 // and AnswerClosed if somebody has silenced the robot. An interruption before the question is heard
 // postpones the question. When ctx ends, Ask withdraws the question and returns ctx's error.
 //
 // While the channel is closed, a robot that can speak while idle speaks the question, and asks again once
-// somebody has woken it. For other robots, or if the channel closes before an answer, Ask returns
-// dialogue.ErrOffline. Ask returns dialogue.ErrBusy if too much waits to be spoken, and another error if the
-// robot could not ask, or if q.Text has no words.
+// somebody has woken it. For other robots, or if the channel or the MQTT connection closes before an answer,
+// Ask returns dialogue.ErrOffline. Ask returns dialogue.ErrBusy if too much waits to be spoken, and another
+// error if the robot could not ask, or if q.Text has no words.
 func (s *Server) Ask(ctx context.Context, id device.ID, q agent.Question) (agent.Answer, error) {
 	text, err := dialogue.Speakable(q.Text)
 	if err != nil {

@@ -79,7 +79,7 @@ func (c *connection) endSession(s *mqttSession) {
 	}
 }
 
-// send sends a message outside any session. Its error wraps ErrOffline: a failed write means that the
+// send sends a message outside any session. Its error wraps dialogue.ErrOffline: a failed write means that the
 // connection has broken, even if the reading side has not noticed it yet.
 func (c *connection) send(m xiaozhi.ToRobot) error {
 	if err := c.conn.Send(xiaozhi.AppendToRobot(nil, "", m)); err != nil {
@@ -106,9 +106,9 @@ func (c *connection) callTool(ctx context.Context, tool string, arguments map[st
 	return c.shared.callTool(ctx, c.tools, c.robot.ID, "", tool, arguments)
 }
 
-// canSpeak reports whether the robot can speak while it is idle: it is adopted, its firmware supports
-// notify messages by its version, it has not failed to fetch the latest announcement (see fetchFailed), and the URL under which the robot
-// reaches the appliance is known.
+// canSpeak reports whether the robot can speak while it is idle: the robot is adopted, its firmware is 2.5 or
+// later and so supports notify messages, it has not failed to fetch the latest announcement (see fetchFailed),
+// and the URL under which it reaches the appliance is known.
 func (c *connection) canSpeak() bool {
 	major, minor, ok := playback.ParseVersion(c.robot.Firmware)
 	return ok && !c.fetchFailed.Load() && (major > 2 || major == 2 && minor >= 5) && c.robot.BaseURL != "" && c.shared.options.Robots.Trusts(c.robot.ID)
@@ -134,9 +134,10 @@ func newAlert(a notice.Announcement) xiaozhi.Alert {
 // that session, and reports whether the message must be dropped. Without the goodbye, a robot that has
 // lost its connection during a session would stay in it.
 //
-// Idle robots send MCP responses and sensor events too. Such messages are not dropped. They cause no
-// goodbye for the session that has ended last, and one goodbye for any other session, because a goodbye cuts off the notification that an idle robot may be playing. The
-// appliance never answers a goodbye, because firmware up to 2.2.4 answers each goodbye with another.
+// Idle robots send MCP responses and sensor events too. Such messages are not dropped. A goodbye cuts off the
+// notification that an idle robot may be playing, so such messages cause no goodbye for the session that has
+// ended last, and one goodbye for any other session. The appliance never answers a goodbye, because firmware
+// up to 2.2.4 answers each goodbye with another.
 func (c *connection) dismiss(m xiaozhi.FromRobot, session string, open *mqttSession) (drop bool) {
 	maybeIdle := false
 	switch m.(type) {

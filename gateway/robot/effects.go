@@ -65,7 +65,7 @@ func (l *loop) performTurnEffect(ctx context.Context, e dialogue.Effect) {
 		l.startUtterance()
 		select {
 		case l.turn.utterances <- l.utterance:
-		default: // the previous utterance is not recognized yet, and it is the answer
+		default: // an earlier utterance still waits for its recognition, and is the answer
 		}
 	case dialogue.CutQuestion:
 		l.player.SkipToPause()

@@ -27,7 +27,7 @@ import (
 const MQTTTopic = "perch"
 
 // maxHellosPerSecond is how many hellos the appliance accepts from one robot in a second. Each hello
-// begins a session, and people begin a session every few seconds at most.
+// begins a session, and people begin at most one session every few seconds.
 const maxHellosPerSecond = 2
 
 // link serves a robot's MQTT connection, and announces on it while the robot is idle.
@@ -79,7 +79,8 @@ func (k *link) speakStored() bool {
 	return !k.shared.options.Quiet(time.Now())
 }
 
-// serve serves the connection until it ends. It calls ended just before it publishes the end.
+// serve serves the connection until it ends. It then calls ended, and publishes the end unless a newer
+// connection has replaced this one.
 func (k *link) serve(sound *udp.Socket, ended func()) {
 	k.log.Info("a robot is connected by MQTT", "firmware", k.robot.Firmware)
 	k.publish(event.RobotConnected{Speaks: k.canSpeak()})

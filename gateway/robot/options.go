@@ -33,8 +33,8 @@ type senses interface {
 
 // robots is the registry of robots.
 type robots interface {
-	// Admit returns a robot, or an error if the robot has another client (installation of the
-	// firmware) or another token.
+	// Admit returns the robot with an ID, or an error if no such robot is registered, or if it has
+	// another client (installation of the firmware) or another token.
 	Admit(id device.ID, c device.Client, token string) (device.Robot, error)
 	// AdmitByHand returns the robot that its owner has added by hand and that has the token, or false.
 	AdmitByHand(token string) (device.Robot, bool)
@@ -82,7 +82,7 @@ type Options struct {
 	Version string // version of the appliance
 	Log     *slog.Logger
 
-	// Apply may change all fields below while the server runs.
+	// Apply may change all fields below, except stepped, while the server runs.
 
 	Recognizer  voice.Recognizer
 	Synthesizer voice.Synthesizer
@@ -103,7 +103,7 @@ type Options struct {
 	Idle      time.Duration // idle time after which a channel is closed; 0 means never
 	Silence   time.Duration // silence that ends an utterance
 	// Ending tells whether more words are likely to follow a text in a language. If answer is true, a
-	// yes-or-no question waits for the text. Ending does not block.
+	// question waits for the text as its answer. Ending does not block.
 	Ending func(text, language string, answer bool) voice.Ending
 	Greet  bool // whether a wake word is answered with a phrase
 	// Patience is how long an agent may send nothing, neither text nor a tool's status, before the

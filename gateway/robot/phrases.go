@@ -15,7 +15,7 @@ import (
 // Names of the phrases that a robot speaks when a turn fails or has to wait.
 const (
 	phraseMisheard  = "misheard"          // the utterance was not understood
-	phraseFailed    = vision.PhraseFailed // a brain failed during the turn
+	phraseFailed    = vision.PhraseFailed // a brain failed, or the recognizers or the strangers' slots stayed busy
 	phraseAway      = "away"              // no brain can be reached
 	phraseDeaf      = "deaf"              // no recognizer can be reached
 	phraseMoment    = "moment"            // the recognizers are busy; the answer follows

@@ -38,7 +38,8 @@ var (
 
 // Record records a robot's open session from now until its end, or the robot's next session if none is
 // open. It passes each line of the transcript to out. It returns nil when the session ends, an error that
-// wraps ctx.Err() when ctx ends, ErrLinesLost if out was too slow, ErrAlreadyRecorded, or the error of out.
+// wraps ctx.Err() when ctx ends, ErrLinesLost if out was too slow, ErrAlreadyRecorded, the error of out, or
+// ErrStopping if the server is closed before a session begins.
 func (s *Server) Record(ctx context.Context, id device.ID, out func(line string) error) error {
 	recorded, err := s.sessions.waitFor(ctx, id)
 	if err != nil {

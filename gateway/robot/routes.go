@@ -168,8 +168,8 @@ func framing(r *http.Request) xiaozhi.Framing {
 
 // baseURL returns the URL under which the robot that sends a request reaches the appliance: publicURL if
 // it is set, otherwise a URL with the host of the request. The firmware leaves the port out of that
-// host, so the port may come from checkedIn, the URL of the robot's check-in. baseURL returns "" if no
-// port is known, or if robots cannot use the host.
+// host. The port then comes from checkedIn, the URL of the robot's check-in, or else from the listener.
+// baseURL returns "" if no port is known, or if robots cannot use the host.
 func baseURL(r *http.Request, publicURL, checkedIn string) string {
 	if publicURL != "" {
 		return publicURL

@@ -139,7 +139,7 @@ func (s *session) readMessages() {
 }
 
 // post hands an input to the loop and waits until the loop has handled it. turn is as in posted. post
-// returns ErrOffline if the session has ended.
+// returns dialogue.ErrOffline if the session has ended, and ctx's error if ctx ends first.
 func (s *session) post(ctx context.Context, turn int, in dialogue.Input) error {
 	handled := make(chan struct{})
 	select {

@@ -123,7 +123,7 @@ func (s *sessions) storeUnspoken(ended *loop) {
 	}
 }
 
-// of returns the open session of a robot, or ErrOffline if none exists.
+// of returns the open session of a robot, or dialogue.ErrOffline if none exists.
 func (s *sessions) of(id device.ID) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +154,8 @@ func (s *sessions) waitFor(ctx context.Context, id device.ID) (*session, error) 
 	}
 }
 
-// post hands an input to the open session of a robot. It returns ErrOffline if none exists.
+// post hands an input to the open session of a robot, as session.post does. It returns dialogue.ErrOffline if
+// none exists.
 func (s *sessions) post(ctx context.Context, id device.ID, in dialogue.Input) error {
 	r, err := s.of(id)
 	if err != nil {

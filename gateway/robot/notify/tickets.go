@@ -27,7 +27,8 @@ const (
 // ErrNotFetched is returned by Play if the robot has not fetched the sound within two minutes.
 var ErrNotFetched = errors.New("the robot has not fetched the sound")
 
-// ErrCut is wrapped by the error of Play and Serve if the robot has fetched the sound, but not received all of it.
+// ErrCut is wrapped by the error of Play and Serve if the robot has begun to fetch the sound, but not received
+// all of it: the robot has broken it off, the synthesis has failed, or ctx has ended.
 var ErrCut = errors.New("the robot has broken off the sound")
 
 // ErrNoTicket is returned by Serve if there is no open ticket with the name.

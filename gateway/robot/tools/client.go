@@ -177,7 +177,7 @@ func (c *Client) nextPage(cursor string) xiaozhi.Request {
 
 // Deliver handles a response of the robot. When the response completes the list, Deliver returns all
 // tools. If a page fails, Deliver returns an error and the tools of the pages before it. In all other cases
-// listed is nil. Other errors are that the response is invalid, or that the next page cannot be requested.
+// listed is nil. Deliver also returns an error if the response is invalid, or if the next page cannot be requested.
 func (c *Client) Deliver(payload json.RawMessage) (listed []device.Tool, err error) {
 	r, err := xiaozhi.ParseResponse(payload)
 	if err != nil {

@@ -129,7 +129,8 @@ func withoutPictures(text string) (words string, pictures []device.Picture) {
 }
 
 // cutAnnouncement removes the beginning of a data URL from the end of a text, such as
-// "data:image/jpeg;base64,". It reports whether the text ended with such a beginning.
+// "data:image/jpeg;base64,". It reports whether the text ended with ";base64,". It removes nothing if the 100
+// bytes before the end hold no "data:".
 func cutAnnouncement(text []byte) (before []byte, announced bool) {
 	const ending, maxTypeLength = ";base64,", 100
 	if !strings.HasSuffix(string(text[max(0, len(text)-len(ending)):]), ending) {

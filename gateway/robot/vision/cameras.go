@@ -15,7 +15,8 @@ import (
 // Path is the path that robots upload pictures to.
 const Path = "/xiaozhi/vision/explain"
 
-// tokenTTL is how long a camera token is valid. A session gets a new token every half hour.
+// tokenTTL is how long a camera token is valid. A session gets a new token every half hour, and a robot that is
+// connected by MQTT without a session gets one every ten minutes.
 const tokenTTL = time.Hour
 
 // maxStoredBytes is the maximum total size of the stored pictures.
