@@ -32,7 +32,7 @@ type order struct {
 	*Waiting
 	command command.Command
 	waited  bool                // the command could not be carried out at once, because the robot was offline
-	message connection.Incoming // confirmed to the broker at the latest when the command is stored or carried out; zero for a stored one
+	message connection.Incoming // confirmed to the broker once the command is stored, carried out or refused, or before; zero for a stored one
 }
 
 // onMessage handles a message on "<robot>/<thing>/set".

@@ -20,8 +20,8 @@ import (
 	"perch/plain"
 )
 
-// birthDelay bounds the random delay before everything is published again after Home Assistant has started,
-// so that not all programs on the broker publish at the same moment.
+// birthDelay bounds the random part of the delay before everything is published again after Home Assistant has
+// started, so that not all programs on the broker publish at the same moment. Half a second is always waited.
 const birthDelay = 3 * time.Second
 
 // hub holds everything that is mirrored. Its methods run in one goroutine, which waits only for its inputs, and
@@ -248,7 +248,7 @@ func (h *hub) recoverFromLoss(lost event.Missed, e event.Envelope) {
 	h.publishCounts() // info of the bridge
 }
 
-// publishCounts publishes the numbers of robots, strangers and waiting agents if they have changed.
+// publishCounts publishes the numbers of connected robots, strangers and waiting agents if they have changed.
 func (h *hub) publishCounts() {
 	h.bridge.setCounts(h.robots.countOnline(), h.agents.countWaiting(), h.strangers.count)
 }

@@ -120,9 +120,9 @@ const UpgradeTool = "self.upgrade_firmware"
 // installTimeout bounds the wait for the result of UpgradeTool.
 const installTimeout = time.Minute
 
-// StateChange returns a function that sets in the state of a robot the volume, brightness, angles or light that a command
-// asks for. It returns nil for all other commands. The state shows this value while the command waits for the robot, and
-// afterwards until the value is read from the robot.
+// StateChange returns a function that changes the volume, brightness, angles or light in the state of a robot to what a
+// command asks for. It returns nil for all other commands. The state shows the new value while the command waits for the
+// robot, and afterwards until the value is read from the robot.
 func StateChange(c Command) func(*state.Robot) {
 	switch c := c.(type) {
 	case level:

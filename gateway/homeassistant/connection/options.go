@@ -43,7 +43,8 @@ func (o Options) Topics() topic.Names {
 	return topic.Names{Base: o.Base, Prefix: o.Prefix, Appliance: o.ID}
 }
 
-// Check returns an error if New would reject the options. The error has a line for each fault.
+// Check returns an error if New would reject the options. The error has a line for each invalid name of a topic, or
+// only the first of the other faults.
 func (o Options) Check() error {
 	_, _, err := o.client()
 	return err

@@ -41,7 +41,7 @@ func (r *rivals) reset() {
 
 // onInfo handles a message on bridge/info. It reports whether the message is not from this appliance: another
 // appliance has published the message, or a program has published an empty message or one without an ID. It ignores a
-// message that is too long or not valid JSON.
+// message that is too long or not valid JSON, or whose ID has more than 64 bytes.
 func (r *rivals) onInfo(payload []byte) bool {
 	var a appliance
 	if len(payload) > 0 && (len(payload) > limit.Body || json.Unmarshal(payload, &a) != nil || len(a.ID) > 64) {

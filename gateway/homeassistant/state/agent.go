@@ -32,7 +32,7 @@ type Agent struct {
 
 	tool      event.ToolStatus // the latest tool call
 	questions []question       // oldest first
-	since     time.Time        // when the first question changed last, or EndTurn removed a question
+	since     time.Time        // when another question, or none, last became the first
 }
 
 // question is a question that waits for an answer.
@@ -76,7 +76,7 @@ func (a *Agent) Ends() time.Time {
 	return a.Seen.Add(agentLifetime)
 }
 
-// QuestionShownAt reports whether the first question changed, or EndTurn removed a question, at the given time.
+// QuestionShownAt reports whether another question, or none, became the first at the given time.
 func (a *Agent) QuestionShownAt(at time.Time) bool { return a.since == at }
 
 // SetTool sets the latest tool call.
