@@ -23,8 +23,8 @@ type microphone struct {
 // ringSamples is the size of the ring buffer: 2 s.
 const ringSamples = 2 * voice.MicRate
 
-// preRoll is how much sound before the detection belongs to an utterance: the 300 ms of speech that
-// detection needs, and a little more for a soft beginning.
+// preRoll is how much sound before the detection belongs to an utterance: the 300 ms in which the
+// end-pointer finds speech, and a little more for a soft beginning.
 const preRoll = 500 * time.Millisecond
 
 // newMicrophone returns a microphone. The caller must call close.
