@@ -42,7 +42,7 @@ func (r Recognizers) Recognize(ctx context.Context, u *Utterance, o Options) (Tr
 
 // RecognizePatiently recognizes an utterance. If r returns ErrBusy, which no recognizer does before the end
 // of the utterance, RecognizePatiently calls busy and then r again, with the option Patient. The error wraps
-// ErrBusy if that was too long, too.
+// ErrBusy if r is still busy at the end of the longer wait.
 func RecognizePatiently(ctx context.Context, r Recognizer, u *Utterance, o Options, busy func()) (Transcript, error) {
 	t, err := r.Recognize(ctx, u, o)
 	if !errors.Is(err, ErrBusy) || ctx.Err() != nil {
@@ -129,8 +129,8 @@ func (s Synthesizers) synthesize(ctx context.Context, text string, o Options, ou
 }
 
 // scripts divides a text into pieces. isHan reports whether the letters of a piece are kana or
-// Chinese characters; if not, none of them is. Characters that are not letters belong to the piece
-// before them.
+// Chinese characters; a piece never mixes them with other letters. Characters that are not letters
+// belong to the piece before them.
 func scripts(text string) iter.Seq2[string, bool] {
 	return func(yield func(piece string, isHan bool) bool) {
 		begin, isHan, lettered := 0, false, false

@@ -105,8 +105,8 @@ func (e *Echo) Silence() {
 // Process processes the next 60 ms of the microphone's sound at 16 kHz, with the stamp of its
 // packet, or 0 if it had none. It returns the sound without our voice, valid until the next
 // call, and whether our voice is all that was heard. If our voice cannot be heard, the sound
-// is pcm itself. Without stamps, all sound during our speech and shortly after it counts as
-// ours, and the sound is pcm itself.
+// is pcm itself. If the stamps do not show what is playing, all sound during our speech and
+// shortly after it counts as ours, and the sound is pcm itself.
 func (e *Echo) Process(stamp uint32, pcm []int16) (clean []int16, ours bool) {
 	talking := e.decodeSent()
 	e.recordStamp(stamp)

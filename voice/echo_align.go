@@ -167,8 +167,8 @@ func (a *aligner) searchLag(mic *[MicFrame]int16, at int64, ref *reference) {
 
 // checkLag compares the lag with the lag that the correlation shows. It accepts another lag if
 // two clear checks in a row find it. One clear check is enough if the lag is in doubt, or if the
-// finder has exactly enoughSearchFrames frames. If the check confirms the lag, checkLag refreshes
-// the stored response.
+// finder has exactly enoughSearchFrames frames. If a check confirms the lag, and the finder has at
+// least minResponseFrames frames, checkLag refreshes the stored response.
 func (a *aligner) checkLag() {
 	lag, ratio := a.finder.bestLag(&a.room)
 	if ratio < minPeakRatio {

@@ -2,17 +2,18 @@ package voice
 
 import "math"
 
-// Thresholds of the judge. A frame holds a person's voice if it is loud, if the clean sound (the
-// canceller's output) has more power than the canceller usually leaves of our voice, its usual
-// residue, and if the microphone's sound has more power than the usual echo. All levels and
-// factors are of power, not of amplitude.
+// Thresholds of the judge. The usual residue is the power that the canceller usually leaves of our
+// voice. A frame holds a person's voice if the clean sound (the canceller's output) exceeds the usual
+// residue by the power of a quiet person and by a fraction of the clean sound's power, and if the
+// microphone's sound exceeds the usual echo by a fraction of its power. All levels and factors are of
+// power, not of amplitude.
 const (
 	minUnexplained = 0.35    // fraction of the clean sound's power that must exceed the usual residue
 	minNotEcho     = 0.15    // fraction of the microphone's power that must exceed the usual echo
 	carefulFactor  = 1.7     // multiplies both fractions if the alignment may be wrong without notice
 	personLevel    = 80 * 80 // mean square of the samples of the quietest person, -52 dBFS
 
-	// The canceller has diverged if it adds power in more than one frame in half a second.
+	// The canceller has diverged if it adds power in two frames within 0.4 s.
 	maxAddedRatio  = 2   // in such a frame, the clean sound has more than this multiple of the microphone's power,
 	minAddedFactor = 4   // and more than this multiple of personLevel
 	maxAddedFrames = 1.5 // limit of judge.addedFrames
@@ -99,8 +100,8 @@ func (j *judge) processQuiet(mic *[echoStep]int16) {
 	j.trackNoise(&heard)
 }
 
-// trackNoise lowers the noise floor to the level of a quieter step at once. It raises the noise
-// floor so slowly that a sentence hardly changes it.
+// trackNoise lowers the noise floor to the level of a quieter step at once, and raises it by 2% per
+// step at most. A sentence hardly changes it, because each pause between words lowers it again.
 func (j *judge) trackNoise(heard *bandLevels) {
 	for b, v := range heard {
 		j.noise[b] = max(1, min(v, j.noise[b]*1.02))
@@ -137,8 +138,9 @@ func (j *judge) processStep(mic, clean *[echoStep]int16, around, aligned *bandLe
 }
 
 // endFrame ends a frame of this number of steps. It reports whether a person is heard in the
-// frame, and whether the canceller has diverged, that is, adds more power than it removes in
-// several frames, which only happens with a wrong alignment. careful raises the thresholds for a person.
+// frame, and whether the canceller has diverged, that is, has more than doubled the power in two
+// frames close together, which only happens with a wrong alignment. careful raises the thresholds
+// for a person.
 func (j *judge) endFrame(steps int, careful bool) (person, diverged bool) {
 	minPower, factor := personLevel*float32(steps), float32(1)
 	if careful {

@@ -114,9 +114,9 @@ func (e Ending) percent() time.Duration { return [...]time.Duration{100, 40, 85,
 
 // Expect judges the recognizer's partial text of u, the current utterance, if the recognizer has
 // processed the speech and unchangedFor of the silence after it, or all sound but the latest maxBehind,
-// and if its text has not changed for unchangedFor of sound.
-// The silence that ends the current speech is that of the ending. Expect calls judge once for each
-// new text. It must be called before Feed.
+// and if the text has not changed for unchangedFor of sound. The ending that judge returns then sets the
+// silence that ends the current speech. Expect calls judge once for each new text. It must be called
+// before Feed.
 func (e *EndPointer) Expect(u *Utterance, judge func(text string) Ending) {
 	if !e.speaking || e.Quiet() < unchangedFor {
 		return

@@ -88,7 +88,7 @@ func (s *Synthesizer) check(ctx context.Context) error {
 }
 
 // Voices implements voice.Lister. It returns the voices of the configured engine in Options.Language, or the voices of
-// the pipeline's engine in the pipeline's language.
+// the pipeline's engine in the pipeline's language, or in Options.Language if the pipeline has none.
 func (s *Synthesizer) Voices(ctx context.Context) (list []voice.Named, err error) {
 	engine, language := s.o.Engine, s.o.Language
 	if engine == "" {

@@ -24,8 +24,8 @@ type request struct {
 	Text  string `json:"text"`  // "" only loads the voice
 }
 
-// niceness is the nice value of the process. Perch itself, which sends sound to the robots, has 0 and
-// so takes precedence.
+// niceness is the nice value of the thread that synthesizes. Perch itself, which sends sound to the robots, has
+// 0 and so takes precedence.
 const niceness = 5
 
 // Serve runs in the child process that an Engine starts. It synthesizes the requests that it reads
