@@ -87,9 +87,10 @@ func (o *Options) client(model string) (*media.Client, error) {
 }
 
 // checkServer returns an error if the server cannot do an engine's work. It returns nil if the
-// server's list of models contains the model. Otherwise it calls tryRequest, which makes a very
-// short request, because many servers have no list, accept models that are not in the list, or
-// do not show the list to some keys.
+// server's list of models contains the model. If the list does not contain the model, or the server
+// answers with status 403, 404 or 405, checkServer calls tryRequest, which makes a very short request:
+// many servers have no list, accept models that are not in the list, or do not show the list to some
+// keys. It returns any other error of the request for the list.
 func checkServer(ctx context.Context, client *media.Client, model string, tryRequest func(context.Context) error) error {
 	listed, err := listsModel(ctx, client, model)
 	inconclusive := []int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed} // the list is missing or not allowed

@@ -156,7 +156,7 @@ func (e *Engine) Voices(context.Context) (list []voice.Named, err error) {
 }
 
 // Synthesize implements voice.Synthesizer. The error wraps voice.ErrLanguage for other
-// languages than Japanese, and voice.ErrText for a text whose letters open_jtalk cannot read.
+// languages than Japanese, and voice.ErrText if open_jtalk cannot read any part of the text.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	language := cmp.Or(o.Language, e.o.Language, "ja")
 	if voice.BaseLanguage(language) != "ja" {

@@ -11,9 +11,9 @@ import (
 	"perch/voice"
 )
 
-// How long an utterance waits for a pair after it has ended. People take a longer silence than shortWait
-// for an answer that does not come. After longWait they have gone, or have asked again; it is also how long
-// an engine elsewhere is waited for.
+// How long an utterance waits for a pair after it has ended. After a longer silence than shortWait, people
+// think that no answer will come. After longWait they have gone, or have asked again; longWait is also how
+// long Perch waits for an engine on another machine.
 const (
 	shortWait = 1500 * time.Millisecond
 	longWait  = 10 * time.Second // with voice.Options.Patient

@@ -58,7 +58,7 @@ func (s *server) runRequest(ctx context.Context, r *infoRequest) {
 	close(r.done)
 }
 
-// maxOtherEvents is the maximum number of events before the response to a describe event.
+// maxOtherEvents is the maximum number of events up to the response to a describe event, which is the last.
 const maxOtherEvents = 32
 
 // describe requests the server's info, and removes programs that are not installed. The

@@ -96,7 +96,7 @@ func (f *finder) pickCached(n need) (s *server, info Info, ok bool) {
 
 // pickExpired requests the info of stored servers whose cached info has expired, and returns a
 // server that satisfies n. It removes servers that do not respond within a fifth of
-// connectTimeout.
+// connectTimeout, or within slowerServers after a usable server.
 func (f *finder) pickExpired(ctx context.Context, n need) (s *server, info Info, ok bool) {
 	f.mu.Lock()
 	expired := slices.DeleteFunc(slices.Clone(f.servers), func(s *server) bool {

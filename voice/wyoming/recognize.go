@@ -72,7 +72,7 @@ const maxStreaming = time.Minute
 func readTranscript(c *call) (Text, error) {
 	var parts strings.Builder
 	var start time.Time // time of the first part
-	slow := false       // whether the latest part has extended the deadline by less time than the server took for it
+	slow := false       // whether the server has used up more time than the parts so far have added to the deadline
 	for {
 		event, err := c.read()
 		if errors.Is(err, os.ErrDeadlineExceeded) && slow {
