@@ -53,7 +53,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 	return nil
 }
 
-// Probe checks the connection as connection.Connection.Probe does. It returns nil if mqtt.broker is none. Probe
+// Probe checks the connection as connection.Connection.Probe does. It returns nil if mqtt.broker is "none". Probe
 // publishes nothing, and must not be used while Run is running.
 func (m *Mirror) Probe(ctx context.Context) error {
 	if m.o.Broker == "none" {

@@ -89,7 +89,7 @@ func (q *CommandQueue) add(id device.ID, now time.Time, commands ...Command) (dr
 	return dropped, nil
 }
 
-// ClockJumped must be called when the wall clock has jumped by this much, forwards if positive. It moves the
+// ClockJumped must be called when the wall clock has jumped: forwards if by is positive. It moves the
 // expiry of the commands that were added since the appliance started, so that the jump does not change how
 // long they stay stored.
 func (q *CommandQueue) ClockJumped(by time.Duration) {

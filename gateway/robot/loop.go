@@ -24,7 +24,7 @@ type loop struct {
 	badAudio  logOnce
 	badMCP    logOnce
 	manyTools logOnce
-	tooSlow   bool // the robot does not read what it is sent
+	tooSlow   bool // the robot does not read the messages that are sent to it
 }
 
 // newLoop returns the loop of a new session.

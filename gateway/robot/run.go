@@ -12,7 +12,7 @@ import (
 	"perch/voice"
 )
 
-// Reasons for closing a channel. The first two usually mean that the robot does not read what it is sent.
+// Reasons for closing a channel. The first two usually mean that the robot does not read its messages.
 const (
 	whyTooSlow       = "too slow" // too many messages wait to be sent
 	whySendingFailed = "sending failed"

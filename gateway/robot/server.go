@@ -41,5 +41,5 @@ func (s *Server) Prepare() { s.phrases.Prepare() }
 func (s *Server) Picture(id device.ID) (device.Picture, bool) { return s.vision.Picture(id) }
 
 // Status returns the latest status that an adopted robot has reported since the server was made, or
-// false if there is none. Statuses of strangers are not stored.
+// false if it has reported no status. Statuses of strangers are not stored.
 func (s *Server) Status(id device.ID) (event.RobotStatus, bool) { return s.statuses.lookup(id) }

@@ -27,7 +27,7 @@ import (
 //
 //	reader  parses the messages that the transport receives (readMessages)
 //	loop    owns the state and never blocks (loop.run)
-//	turn    runs a turn until it ends or is cancelled; at most one at a time (turn.run)
+//	turn    runs a turn until its speech is queued; at most one that is not cancelled (turn.run)
 //	writer  sends all messages and sound, each at its time (Player.Run)
 type session struct {
 	*Options // options given to NewServer; shared.current holds the fields that Apply changes

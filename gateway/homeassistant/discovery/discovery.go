@@ -74,8 +74,8 @@ func Bridge(n topic.Names, version, url string, announced []string) Announcement
 	return announce(n.Config("bridge"), payload{Device: d, Origin: origin(version), Components: components, QoS: 1}, announced)
 }
 
-// Agent returns the announcement of an agent without a robot. Of the agent, it needs only the ID, so that an agent of
-// which nothing else is stored can be announced once more and removed; see RemovedAgent.
+// Agent returns the announcement of an agent without a robot. It needs only the ID of the agent, so that an agent can be
+// announced once more and removed even if only its ID is stored; see RemovedAgent.
 func Agent(n topic.Names, id, version string, announced []string) Announcement {
 	components := agentComponents(n, id)
 	d := map[string]any{

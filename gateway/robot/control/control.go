@@ -96,7 +96,7 @@ func (c *Conn) open(admit func(Credentials) (topic string, err error)) error {
 
 // Receive waits for a message from the robot, and responds to its PINGREQ packets. It returns io.EOF after DISCONNECT,
 // and an error that wraps os.ErrDeadlineExceeded if no packet arrives for one and a half times the keepalive, or for ten
-// minutes.
+// minutes if that is shorter or the keepalive is 0.
 func (c *Conn) Receive() ([]byte, error) {
 	for {
 		if err := c.conn.SetReadDeadline(time.Now().Add(c.maxSilence)); err != nil {

@@ -279,8 +279,8 @@ func (s *State) Unspoken() (texts []string) {
 }
 
 // FindsSpeech reports whether the end-pointer must look for utterances. In manual mode the button marks
-// them instead. In auto mode, speech does not stop a turn (see isInterruptible), so none is looked for while
-// the robot thinks, and the microphone is closed while it speaks.
+// them instead. In auto mode, speech does not stop a turn (see isInterruptible), so the end-pointer looks for
+// no utterance while the robot thinks. While the robot speaks, its microphone is closed.
 func (s *State) FindsSpeech() bool {
 	switch s.mic.mode {
 	case xiaozhi.Manual:

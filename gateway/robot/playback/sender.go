@@ -41,7 +41,7 @@ const (
 // which is sent at the times of the pacer.
 type handover struct {
 	orders  chan order
-	current atomic.Pointer[queue]      // speech to send; nil if there is none
+	current atomic.Pointer[queue]      // speech to send; nil if no speech is under way
 	changed chan struct{}              // has one slot, filled when current is replaced
 	echo    atomic.Pointer[voice.Echo] // receives the packets sent; nil if the appliance does not cancel the robot's echo
 }

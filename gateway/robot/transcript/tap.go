@@ -75,7 +75,7 @@ func (t *Tap) PacketToRobot() {
 	}
 }
 
-// Recognized records the output of a recognizer: a string, or nil if the recognizer has understood nothing.
+// Recognized records the output of a recognizer: a string, or nil or "" if the recognizer has understood nothing.
 func (t *Tap) Recognized(text any) { t.record("recognizer", text) }
 
 // Called records that a brain calls a tool.
