@@ -231,7 +231,7 @@ func (e *Echo) levelsAtAnyLag(at int64) (l bandLevels) {
 
 // levelsAt returns the levels of our voice for a step of the microphone. They cover the
 // sent sound from position at+early to one step after at+late, and the reverberation of the
-// sound before it.
+// sound before that.
 func (e *Echo) levelsAt(at, early, late int64) (l bandLevels) {
 	e.ref.raiseLevels(&l, at+early, at+echoStep+late, 1)
 	factor := float32(1)

@@ -41,14 +41,14 @@ const (
 // EndPointer finds where speech begins and ends in a stream of 16 kHz PCM. The WebRTC voice
 // detector finds the windows of 20 ms that sound like a voice. Windows that are not louder
 // than the room's noise are excluded. A voice's pitch distinguishes vowels from breath and
-// motors. How much silence ends the speech depends on what was said, if a recognizer tells that
-// while the person speaks; see Expect.
+// motors. How much silence ends the speech depends on the words, if a recognizer reports them while
+// the person speaks; see Expect.
 //
 // An EndPointer measures time in samples: if the stream may stop, the caller needs a clock
 // to end the speech. It is not safe for concurrent use.
 type EndPointer struct {
 	vad            *webrtcvad.VAD
-	silence        time.Duration // silence that ends speech of which nothing else is known
+	silence        time.Duration // silence that ends speech, unless Expect knows better
 	silenceWindows int           // windows of silence that end the current speech
 	partial        []int16       // sound of the next, still incomplete window
 

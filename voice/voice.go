@@ -36,8 +36,8 @@ type Options struct {
 	// DetectLanguage is true if the person may speak another language than Language. A
 	// recognizer that cannot detect languages ignores the field.
 	DetectLanguage bool
-	// YesNo is true if the utterance replies to a yes-or-no question. A recognizer may then
-	// recognize only replies to such questions, or ignore the field.
+	// YesNo is true if the utterance answers a question, most often with yes or no. A recognizer
+	// may then recognize only yes, no and the like, or ignore the field.
 	YesNo bool
 	// Mute is true if the text is only shown. A [Synthesizers] then makes silence for the time of reading.
 	Mute bool

@@ -16,7 +16,7 @@ type Rule struct {
 type Grammar struct {
 	Top []string // names of the rules that are whole utterances
 	// Answer holds the names of the rules that replace Top if an utterance answers a
-	// yes-or-no question (voice.Options.YesNo). If the short words of answers were in Top,
+	// question (voice.Options.YesNo). If the short words of answers were in Top,
 	// they would be recognized in other sentences. If Answer is empty, Top is used for
 	// answers, too.
 	Answer []string
