@@ -233,8 +233,8 @@ func (s *Server) Reachable() []device.ID {
 }
 
 // Play makes a robot play a sound, and returns when the sound is accepted. Like speech, a sound can be
-// interrupted. A sound is never queued: Play returns dialogue.ErrSpeaking while the robot speaks or a
-// turn is under way, and dialogue.ErrOffline if the robot's channel is closed. For an unknown name the
+// interrupted. A sound is never queued: Play returns dialogue.ErrSpeaking while a turn is under way or an
+// announcement waits, and dialogue.ErrOffline if the robot's channel is closed. For an unknown name the
 // error wraps fs.ErrNotExist.
 func (s *Server) Play(ctx context.Context, id device.ID, name string) error {
 	if _, err := s.sessions.of(id); err != nil {

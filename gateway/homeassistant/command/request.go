@@ -144,10 +144,10 @@ const (
 	maxAdopted  = 8               // maximum of new robots in the period before the request; an owner does not connect more at once
 )
 
-// adoptNew adopts the new robots that were seen within the last adoptPeriod, and makes the registry adopt the robots that
-// check in within adoptPeriod from now. A robot is not adopted if it has to show a code, if it was forgotten or replaced
-// before, or if several machines claim its MAC address. If more than maxAdopted robots were seen, adoptNew adopts none
-// and returns an error.
+// adoptNew adopts the new robots that were seen within the last adoptPeriod, and makes the registry adopt robots that
+// check in within adoptPeriod from now; see registry.Welcome. A robot is not adopted if it has to show a code, if it was
+// forgotten or replaced before, or if several machines claim its MAC address. If more than maxAdopted robots were seen,
+// adoptNew adopts none and returns an error.
 func (s Services) adoptNew(now time.Time) (data any, err error) {
 	ids := []device.ID{}
 	for _, r := range s.Robots.List() {
