@@ -32,7 +32,7 @@ type order struct {
 	*Waiting
 	command command.Command
 	waited  bool                // the command could not be carried out at once, because the robot was offline
-	message connection.Incoming // confirmed to the broker once the command is stored, carried out or refused, or before; zero for a stored one
+	message connection.Incoming // confirmed to the broker by the time the command is stored or over; zero for a stored one
 }
 
 // onMessage handles a message on "<robot>/<thing>/set".

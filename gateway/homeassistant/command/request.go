@@ -141,7 +141,7 @@ func (s Services) adopt(r Request) (data any, err error) {
 // Limits on the adoption of new robots.
 const (
 	adoptPeriod = 4 * time.Minute // period before and after the request, so that the owner may switch on the robot earlier or later
-	maxAdopted  = 8               // maximum of new robots in the period before the request; an owner does not connect more at once
+	maxAdopted  = 8               // maximum of new robots in the period before the request; no owner connects more at once
 )
 
 // adoptNew adopts the new robots that were seen within the last adoptPeriod, and makes the registry adopt robots that

@@ -22,7 +22,7 @@ type micState struct {
 	misheard      int       // number of utterances that were not understood since the latest that was understood
 
 	utteranceBegan time.Time // beginning of the utterance under way
-	packetAt       time.Time // time of the latest packet that was not muted; zero before the first, and before the first after a push of the button
+	packetAt       time.Time // time of the latest packet that was not muted; zero before the first packet of a manual utterance
 	flow           flow      // timing of all packets
 }
 

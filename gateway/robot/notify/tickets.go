@@ -28,7 +28,7 @@ const (
 var ErrNotFetched = errors.New("the robot has not fetched the sound")
 
 // ErrCut is wrapped by the error of Play and Serve if the robot has begun to fetch the sound, but not received
-// all of it: the robot has broken it off, the synthesis has failed, or ctx has ended.
+// all of it: the robot has broken off, the synthesis has failed, or the announcement was stopped.
 var ErrCut = errors.New("the robot has broken off the sound")
 
 // ErrNoTicket is returned by Serve if there is no open ticket with the name.
