@@ -225,7 +225,6 @@ func (r *robots) endDownload(v *state.Robot) {
 	r.publishFirmware(v)
 }
 
-// publishMood publishes the mood of a robot.
 func (r *robots) publishMood(v *state.Robot, now time.Time) {
 	v.MoodChanged, v.MoodPublished = false, now
 	r.sendRetained(r.topics.Robot(v.Registered.ID, "mood"), v.Mood)

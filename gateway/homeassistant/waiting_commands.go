@@ -91,7 +91,6 @@ func (c *waitingCommands) remove(id device.ID, w *Waiting) {
 	c.table.PutSoon(string(id), values(c.byRobot[id]))
 }
 
-// removeAll removes all commands for a robot.
 func (c *waitingCommands) removeAll(id device.ID) {
 	if _, waits := c.byRobot[id]; waits {
 		delete(c.byRobot, id)

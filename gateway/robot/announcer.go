@@ -45,7 +45,6 @@ type announcer struct {
 // announcementKey identifies an announcement: the ID of its notification or stored sentence, or its text.
 type announcementKey string
 
-// keyOf returns the key of an announcement.
 func keyOf(a dialogue.Announcement) announcementKey {
 	return announcementKey(cmp.Or(a.Notice, a.Command, a.Text))
 }

@@ -62,7 +62,6 @@ func (c *connection) current() *mqttSession {
 	return c.session
 }
 
-// setSession records that a session has begun.
 func (c *connection) setSession(s *mqttSession) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

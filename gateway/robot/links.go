@@ -31,7 +31,6 @@ type links struct {
 	open map[device.ID]*link
 }
 
-// newLinks returns links without connections.
 func newLinks(s *sessions) *links {
 	return &links{sessions: s, pace: httpserver.NewPace(), open: map[device.ID]*link{}}
 }
@@ -43,7 +42,6 @@ func (l *links) of(id device.ID) *link {
 	return l.open[id]
 }
 
-// all returns all MQTT connections.
 func (l *links) all() []*link {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -27,7 +27,6 @@ type loop struct {
 	tooSlow   bool // the robot does not read the messages that are sent to it
 }
 
-// newLoop returns the loop of a new session.
 func newLoop(s *shared, c channel, r device.Robot) (*loop, error) {
 	mic, err := newMicrophone()
 	if err != nil {

@@ -133,7 +133,6 @@ type phrases struct {
 	others       map[voice.Options]*phrasebook // phrases in voices of robots that differ from the default voice
 }
 
-// newPhrases returns empty phrasebooks.
 func newPhrases(l *lifetime, s *settings, log *slog.Logger) *phrases {
 	p := &phrases{life: l, settings: s, log: log}
 	p.reset()
@@ -147,7 +146,6 @@ func (p *phrases) reset() {
 	p.defaultVoice, p.others = &phrasebook{}, map[voice.Options]*phrasebook{}
 }
 
-// inDefaultVoice returns the phrasebook of the default voice.
 func (p *phrases) inDefaultVoice() *phrasebook {
 	p.mu.Lock()
 	defer p.mu.Unlock()

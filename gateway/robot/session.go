@@ -176,7 +176,6 @@ func (s *session) sendRPC(r xiaozhi.Request) error {
 // publish publishes an event of this session on the bus.
 func (s *session) publish(e event.Event) { s.Bus.Publish(s.robot.ID, s.id, e) }
 
-// callTool runs one of the robot's tools.
 func (s *session) callTool(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
 	return s.shared.callTool(ctx, s.toolbox, s.robot.ID, s.id, tool, arguments)
 }

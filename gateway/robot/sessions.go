@@ -26,7 +26,6 @@ type sessions struct {
 	lost  atomic.Int64       // number of channels closed because of whyTooSlow or whySendingFailed
 }
 
-// newSessions returns an empty collection of sessions.
 func newSessions(s *shared) *sessions {
 	return &sessions{shared: s, open: map[device.ID]*session{}, muted: map[device.ID]bool{}, added: make(chan struct{})}
 }

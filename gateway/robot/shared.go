@@ -30,7 +30,6 @@ type shared struct {
 	statuses  statuses
 }
 
-// newShared returns the shared state of a new server.
 func newShared(o Options) *shared {
 	ctx, stop := context.WithCancel(context.Background()) // ended by Close, which every user of a Server calls
 	s := &shared{lifetime: &lifetime{ctx: ctx, stop: stop}, settings: &settings{}, options: &o, scheduler: playback.NewScheduler(),

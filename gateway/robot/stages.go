@@ -26,7 +26,6 @@ func (s *stages) start(now time.Time) {
 	}
 }
 
-// endStage records that a stage ends now.
 func (s *stages) endStage(stage string) { s.endStageAt(stage, time.Now()) }
 
 // endStageAt records the end of a stage, unless the stage has ended before or start was not called yet.

@@ -41,7 +41,6 @@ type strangerLimits struct {
 	adoptedTools *tools.Budget // for the tools of adopted robots
 }
 
-// newStrangerLimits returns the limits of a server.
 func newStrangerLimits(o *Options) *strangerLimits {
 	return &strangerLimits{options: o, log: httpserver.LimitLogger(o.Log),
 		channels: make(slots, maxStrangers), utterances: make(slots, maxStrangerTurns),

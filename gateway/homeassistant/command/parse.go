@@ -237,7 +237,6 @@ func parseAsk(text string) (Command, error) {
 	return Ask{q.ID, said.text, time.Duration(q.Within) * time.Second}, nil
 }
 
-// parseEmotion parses the name of an emotion.
 func parseEmotion(text string) (Command, error) {
 	emotions := append(agent.Emotions(), agent.Doubtful)
 	i := slices.IndexFunc(emotions, func(e agent.Emotion) bool { return e.Name == strings.ToLower(text) })

@@ -276,7 +276,6 @@ func (s Services) turnHead(ctx context.Context, id device.ID, c turn) error {
 	return err
 }
 
-// setLights sets the lights.
 func (s Services) setLights(ctx context.Context, id device.ID, l state.Light) error {
 	control, found := device.FindLights(s.Talk.Tools(id))
 	if !found {

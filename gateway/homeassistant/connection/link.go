@@ -83,5 +83,4 @@ type Receipt interface {
 	Error() error          // the outcome, valid once Done is closed
 }
 
-// lostError returns the error for a lost connection.
 func lostError(err error) error { return fmt.Errorf("the connection to the broker was lost: %w", err) }

@@ -83,10 +83,8 @@ func OneLine(text string) string { return strings.TrimSpace(plain.Clip(plain.Tex
 // same identifier.
 func robotIdentifier(n topic.Names, id device.ID) string { return n.Appliance + "_" + string(id) }
 
-// bridgeIdentifier returns the identifier of the appliance's device.
 func bridgeIdentifier(n topic.Names) string { return n.Appliance + "_bridge" }
 
-// agentIdentifier returns the identifier of an agent's device.
 func agentIdentifier(n topic.Names, id string) string {
 	return n.Appliance + "_" + topic.AgentPrefix + id
 }

@@ -155,7 +155,6 @@ func (p payload) without(removed []string) (step payload, remaining []string) {
 	return step, remaining
 }
 
-// encode returns the payload as JSON.
 func (p payload) encode() []byte {
 	b, err := json.Marshal(p)
 	if err != nil {

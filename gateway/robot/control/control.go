@@ -132,7 +132,6 @@ func (c *Conn) Send(message []byte) error {
 // Close closes the connection and wakes Receive.
 func (c *Conn) Close() { _ = c.conn.Close() }
 
-// write sends a packet.
 func (c *Conn) write(p packets.ControlPacket) error {
 	var frame bytes.Buffer
 	if err := p.Write(&frame); err != nil {

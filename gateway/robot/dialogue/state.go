@@ -129,7 +129,6 @@ type queueState struct {
 	openerUntil time.Time      // some announcements (see canYield) wait until then for the person who has opened the channel
 }
 
-// push appends an announcement.
 func (q *queueState) push(a Announcement) { q.waiting = append(slices.Clip(q.waiting), a) }
 
 // pushFront puts an announcement before all others.
