@@ -135,7 +135,6 @@ const (
 	maxBehind    = 2 * FrameDuration
 )
 
-// windowsIn returns the number of windows of a duration.
 func windowsIn(d time.Duration) int { return int(d / (20 * time.Millisecond)) }
 
 // Paused reports whether the person pauses in the current speech, which may be its end.

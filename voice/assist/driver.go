@@ -26,7 +26,6 @@ func RecognizerDriver() voice.RecognizerDriver {
 		RecognizerKeys.options, func(o Options) (voice.Recognizer, error) { return NewRecognizer(o) })
 }
 
-// options returns the options of the engine.
 func (k RecognizerKeys) options(voice.Setup) (Options, error) {
 	token, err := supervisor.HomeToken(k.URL, k.Token, k.TokenFile)
 	return Options{URL: k.URL, Token: token, Pipeline: k.Pipeline, AnswerWithin: k.Within}, err
@@ -55,7 +54,6 @@ func SynthesizerDriver() voice.SynthesizerDriver {
 		SynthesizerKeys.options, func(o Options) (voice.Synthesizer, error) { return NewSynthesizer(o) })
 }
 
-// options returns the options of the engine.
 func (k SynthesizerKeys) options(s voice.Setup) (Options, error) {
 	token, err := supervisor.HomeToken(k.URL, k.Token, k.TokenFile)
 	return Options{URL: k.URL, Token: token, Pipeline: k.Pipeline, Engine: k.Engine, Voice: cmp.Or(s.Voice, k.Voice), Convert: k.Convert,

@@ -188,7 +188,6 @@ func (s *Synthesizer) speak(ctx context.Context, text string, o voice.Options, o
 	return s.explain(err, "makes no sound with "+request.describe()+"; see its log")
 }
 
-// newRequest returns the request for a text.
 func (s *Synthesizer) newRequest(ctx context.Context, text string, o voice.Options) (speechRequest, error) {
 	request := speechRequest{Engine: s.o.Engine, Message: text, Options: map[string]any{"preferred_format": "wav"}}
 	name := s.o.Voice

@@ -89,7 +89,6 @@ func (o Options) Check() error {
 	return o.media().Check()
 }
 
-// media returns the options of the client.
 func (o Options) media() media.Options {
 	return media.Options{Service: "ElevenLabs", Hint: ", which mostly ends in /v1", URL: cmp.Or(o.URL, "https://api.elevenlabs.io/v1"),
 		Key: o.Key, KeyHeader: "xi-api-key", FirstByte: o.FirstByte, Idle: o.Idle}

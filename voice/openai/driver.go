@@ -30,7 +30,6 @@ func RecognizerDriver() voice.RecognizerDriver {
 		RecognizerKeys.options, func(o Options) (voice.Recognizer, error) { return NewRecognizer(o) })
 }
 
-// options returns the options of the engine.
 func (k RecognizerKeys) options(voice.Setup) (Options, error) {
 	key, err := secret.Read("key", k.Key, k.KeyFile)
 	return Options{URL: k.URL, Key: key, Model: k.Model, StreamUpload: k.StreamUpload, FirstByte: k.Within}, err
@@ -56,7 +55,6 @@ func SynthesizerDriver() voice.SynthesizerDriver {
 		SynthesizerKeys.options, func(o Options) (voice.Synthesizer, error) { return NewSynthesizer(o) })
 }
 
-// options returns the options of the engine.
 func (k SynthesizerKeys) options(s voice.Setup) (Options, error) {
 	key, err := secret.Read("key", k.Key, k.KeyFile)
 	return Options{URL: k.URL, Key: key, Model: k.Model, Voice: cmp.Or(s.Voice, k.Voice), Rate: k.Rate, Stream: k.Stream, FirstByte: k.Within}, err

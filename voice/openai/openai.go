@@ -70,7 +70,6 @@ func (o Options) Check() error {
 	return o.media().Check()
 }
 
-// media returns the options of the client.
 func (o Options) media() media.Options {
 	return media.Options{Service: "the speech server", URL: o.URL, Key: o.Key, Hint: ", which mostly ends in /v1",
 		FirstByte: o.FirstByte, Idle: o.Idle, Dial: o.dial}

@@ -97,7 +97,6 @@ type checker struct {
 	optionalFaults []error  // faults of optional rules, which faults does not contain
 }
 
-// addFault adds a fault of r.
 func (c *checker) addFault(r Rule, fault error) {
 	err := fmt.Errorf("%s: %w", r.Source, fault)
 	if r.Source == "" {

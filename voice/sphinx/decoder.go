@@ -150,7 +150,6 @@ func (d *decoder) process(pcm []int16, noSearch C.int) error {
 	return nil
 }
 
-// stop ends an utterance.
 func (d *decoder) stop() error {
 	if C.ps_end_utt(d.ps) != 0 {
 		return errors.New("the decoder does not end the utterance")

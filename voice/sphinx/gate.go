@@ -82,7 +82,8 @@ func (g *gate) enter(ctx context.Context, u *voice.Utterance, o voice.Options, c
 	return err
 }
 
-// insert adds an utterance to a queue.
+// insert adds w to a queue. If the utterance of w has ended, its place is before the utterances that ended later
+// or have not ended; otherwise it is the end of the queue.
 func insert(queue []*waiting, w *waiting) []*waiting {
 	end := w.utterance.FinishedAt()
 	i := slices.IndexFunc(queue, func(other *waiting) bool {

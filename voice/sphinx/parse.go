@@ -112,7 +112,6 @@ func (p *parser) parseRef() error {
 	return nil
 }
 
-// parseWord parses a word.
 func (p *parser) parseWord() error {
 	n := 0
 	for n < len(p.rest) && isWordByte(p.rest[n]) {

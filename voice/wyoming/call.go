@@ -77,7 +77,6 @@ func (c *call) waitListener(listen func() error) error {
 	return err
 }
 
-// setListenerSlow sets listenerSlow and the write deadline.
 func (c *call) setListenerSlow(slow bool, writeDeadline time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,7 +205,6 @@ func (s *server) callError(ctx context.Context, receiveErr, sendErr error, timeo
 	return s.newFault(explain(receiveErr, sendErr, timeout), receiveErr)
 }
 
-// newFault returns a fault of the server.
 func (s *server) newFault(message string, cause error) error {
 	return &fault{s.endpoint.String(), message, cause}
 }

@@ -113,7 +113,6 @@ func decodeInfo(e Event, info *Info) error {
 	return nil
 }
 
-// installed returns the programs that are installed.
 func installed(programs []Program) []Program {
 	return slices.DeleteFunc(programs, func(p Program) bool { return !p.Installed })
 }

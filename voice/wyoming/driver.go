@@ -36,7 +36,6 @@ func RecognizerDriver() driver.Driver[Setup, voice.Recognizer] {
 		})
 }
 
-// options returns the options of the engine.
 func (k RecognizerKeys) options(s Setup) (Options, error) {
 	return Options{Address: k.URL, Find: s.Find, Model: k.Model, AnswerWithin: k.Within, Log: s.Log}, nil
 }
@@ -71,7 +70,6 @@ func SynthesizerDriver() driver.Driver[Setup, voice.Synthesizer] {
 		})
 }
 
-// options returns the options of the engine.
 func (k SynthesizerKeys) options(s Setup) (Options, error) {
 	return Options{Address: k.URL, Find: s.Find, Voice: cmp.Or(s.Voice, k.Voice), Language: s.Language,
 		AnswerWithin: k.Within, Log: s.Log}, nil

@@ -232,7 +232,6 @@ func (f *finder) requestInfo(ctx context.Context, servers []*server, n need) []r
 	return responses
 }
 
-// firstUsable returns the first usable server.
 func firstUsable(responses []response) (s *server, info Info, ok bool) {
 	for _, r := range responses {
 		if r.isUsable() {

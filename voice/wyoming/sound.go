@@ -44,7 +44,6 @@ func (s *sound) setFormat(f Format) error {
 	return nil
 }
 
-// add converts the sound in a payload.
 func (s *sound) add(payload []byte) error {
 	err := s.samples.Add(payload, s.converter.Convert)
 	if errors.Is(err, voice.ErrEndless) {
