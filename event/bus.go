@@ -140,7 +140,6 @@ func ringOf(e Event) int {
 	return 0
 }
 
-// wake wakes the pump.
 func (b *Bus) wake() {
 	select {
 	case b.poke <- struct{}{}:

@@ -21,7 +21,7 @@ import (
 // Limits of a download.
 const (
 	stallTimeout     = 30 * time.Second // longest time without progress, as in the firmware
-	queueTimeout     = 20 * time.Second // how long a download may wait to begin; the firmware waits longer for a response
+	queueTimeout     = 20 * time.Second // how long a download may wait for the check of its file, and again for its turn
 	ticketLifetime   = 24 * time.Hour
 	progressInterval = time.Second // shortest interval between two events of one download, since many events would delay others on the bus
 	// maxPace is the largest number of bytes per second of one download. A robot cannot write faster
@@ -65,9 +65,9 @@ func (f *Firmware) checkTicket(file, ticket string, now time.Time) (device.ID, e
 	return id, nil
 }
 
-// isTicketCurrent reports whether a ticket that ends at until is valid at now. The ticket is also
-// valid if it would be by a clock that was not set since the start of the appliance, because the
-// ticket may have been made before the clock was set.
+// isTicketCurrent reports whether a ticket that ends at until is valid at now, or at the time that the
+// clock would show if it had not been set since the start of the appliance: the ticket may have been
+// made before the clock was set.
 func (f *Firmware) isTicketCurrent(until, now time.Time) bool {
 	isValidAt := func(now time.Time) bool {
 		left := until.Sub(now.Round(0).Truncate(time.Second))

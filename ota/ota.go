@@ -136,8 +136,8 @@ type mqtt struct {
 	Topic    string `json:"publish_topic"`
 }
 
-// mqttKeepalive is the keepalive interval of MQTT connections, in seconds. The broker notices a
-// robot that was switched off after one and a half intervals. The firmware's default is 240.
+// mqttKeepalive is the keepalive interval of MQTT connections, in seconds. The broker closes the
+// connection of a robot that has sent nothing for one and a half intervals. The firmware's default is 240.
 const mqttKeepalive = 60
 
 // activation makes the robot show a message, and repeat the request for Activate until the owner has

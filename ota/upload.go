@@ -59,8 +59,8 @@ func AllowedFile(name string) (maxSize int64, sha256 string, ok bool) {
 func (f *Firmware) path(sha string) string { return filepath.Join(f.o.Dir, ImageFile(sha)) }
 
 // Add reads an image, checks it and adds it to the catalogue, without a rollout. If the catalogue
-// already has the image, Add only adds the boards to its record, and marks the record as signed if the
-// upload is signed. An image that is invalid or incomplete is not stored. The error is a *httpserver.Fault, an
+// already has the image, Add replaces its file, adds the boards to its record, and marks the record as
+// signed if the upload is signed. An image that is invalid or incomplete is not stored. The error is a *httpserver.Fault, an
 // *http.MaxBytesError, or an internal error.
 func (f *Firmware) Add(ctx context.Context, body io.Reader, u Upload, now time.Time) (Shown, error) {
 	if err := checkBoards(u.Boards); err != nil {

@@ -207,8 +207,8 @@ func (db *DB) readable() error {
 	return db.damage
 }
 
-// setRefused records and logs why the latest value of r cannot be stored; Refused returns the cause. A nil cause removes
-// an earlier cause. setRefused reports whether cause is not nil.
+// setRefused records and logs cause, the reason why a value of r cannot be stored, unless r has a cause already; Refused
+// returns the causes. A nil cause removes the earlier one. setRefused reports whether cause is not nil.
 func (db *DB) setRefused(r row, cause error) bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()

@@ -46,7 +46,7 @@ type Options struct {
 	// another name. Otherwise Open returns ErrDamaged. See [DB.Salvaged].
 	Salvage bool
 
-	// CompactFrom is the minimum number of free bytes in the file that makes Open rewrite it, if more than half of the file is
+	// CompactFrom is the minimum number of free bytes in the file that makes Open rewrite it, if at least half of the file is
 	// free. 0 means 16 MiB; a negative value turns rewriting off.
 	CompactFrom int64
 
@@ -95,7 +95,8 @@ type flusher struct {
 
 // Open opens the database file at path. It creates the file and its directory if they are missing. Except for the error of
 // a failed migration, errors wrap [ErrLocked], [ErrNewer], [ErrDamaged], [ErrUnusable] or [ErrMissing], and their text
-// tells the cause and the remedy. After an error the records are unchanged, unless a damaged file was salvaged before.
+// tells the cause and the remedy. After an error the records are unchanged, unless a damaged file was salvaged or the
+// migrations were applied before.
 func Open(path string, o Options) (*DB, error) {
 	o = o.withDefaults()
 	target, err := resolve(path)

@@ -12,7 +12,7 @@ import (
 // Limits of the changes that are queued in memory.
 const (
 	MaxWaiting      = 10_000  // records
-	MaxWaitingBytes = 8 << 20 // bytes of keys and values
+	MaxWaitingBytes = 8 << 20 // bytes of keys and values, and of the name of the table with each
 )
 
 // row identifies one record.

@@ -147,8 +147,8 @@ type Target struct {
 	Slot     int64 // bytes of the smallest partition for applications; 0 if unknown
 }
 
-// Fits returns a *Refusal if the image is for another chip or too large for the robot's
-// partition, and otherwise nil.
+// Fits returns a *Refusal if the image is for another chip or a later revision of it, or too large for
+// the robot's partition, and otherwise nil.
 func (i Image) Fits(t Target) error {
 	switch {
 	case t.Chip != NoChip && t.Chip != i.Chip:

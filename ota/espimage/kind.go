@@ -51,8 +51,8 @@ func startsApp(b []byte) bool {
 	return len(b) >= AppStart && b[0] == magic && uint32At(b, descOffset) == descMagic
 }
 
-// hasPartitionTable reports whether the first 128 kB of a file contain a partition table, which
-// begins at a sector other than the first.
+// hasPartitionTable reports whether a partition table begins at a sector of a file, from the second
+// sector up to the one at 128 kB.
 func hasPartitionTable(r io.ReaderAt, size int64) (bool, error) {
 	entry := make([]byte, entrySize)
 	for at := int64(sectorSize); at <= 128<<10 && at+entrySize <= size; at += sectorSize {

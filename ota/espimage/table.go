@@ -83,8 +83,8 @@ func ParseTable(b []byte) (Table, error) {
 	return t.check()
 }
 
-// check sorts the partitions. It returns an error if partitions overlap each other or the table, or are
-// misaligned or empty.
+// check sorts the partitions. It returns an error if the table has none, or if partitions overlap each
+// other or the table, or are misaligned or empty.
 func (t Table) check() (Table, error) {
 	if len(t) == 0 {
 		return nil, refuse(BadPartitions, "the partition table is empty")

@@ -177,7 +177,7 @@ func WriteFile(path string, force bool, write func(io.Writer) (Manifest, error))
 	if err != nil {
 		return m, fmt.Errorf("write the backup: %w", err)
 	}
-	defer os.Remove(f.Name()) // does nothing after a rename
+	defer os.Remove(f.Name()) // after os.Rename the name is gone; after renameNew it may still exist
 	m, err = write(f)
 	if err != nil {
 		return m, errors.Join(err, f.Close())
@@ -206,9 +206,9 @@ func existsError(path string, folder bool) error {
 	return fmt.Errorf("%s exists already; name another file, or replace it with --force", path)
 }
 
-// renameNew renames a file, and returns fs.ErrExist if the new name exists. On a file system without
-// hard links, as on most USB sticks, it cannot exclude that another process creates the name at the
-// same moment.
+// renameNew gives a file a new name, and returns fs.ErrExist if that name exists. The old name stays on a
+// file system with hard links; the caller removes it. Without hard links, as on most USB sticks, renameNew
+// cannot exclude that another process creates the new name at the same moment.
 func renameNew(from, to string) error {
 	err := os.Link(from, to)
 	if err == nil || errors.Is(err, fs.ErrExist) {
