@@ -19,7 +19,7 @@ type Screen struct {
 }
 
 // ScreenOf returns the properties of an output. The width is the width of the terminal, or the environment
-// variable COLUMNS if the output is not a terminal. Only terminals have colour, and the environment
+// variable COLUMNS if the output is no terminal or has no known width. Only terminals have colour, and the environment
 // may disable it (https://no-color.org).
 func ScreenOf(w io.Writer, getenv func(string) string) Screen {
 	s := Screen{Width: UnknownWidth}

@@ -84,8 +84,9 @@ func copyUntil(ctx context.Context, to io.Writer, from io.Reader) error {
 	return nil
 }
 
-// plainWriter removes control characters, which a robot may have sent, before it writes to a
-// terminal. It checks single bytes, because a write may end in the middle of a character.
+// plainWriter removes the control characters of ASCII, which a robot may have sent, except tabs and
+// newlines, before it writes to a terminal. It checks single bytes, because a write may end in the
+// middle of a character.
 type plainWriter struct{ w io.Writer }
 
 // Write implements io.Writer.

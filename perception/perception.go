@@ -4,9 +4,10 @@
 //	robot, program, broker -> Intake -> bus -> States      the state of each robot
 //	                                       \-> Behaviours  acts -> robots
 //
-// Every perception is accepted by an [Intake]. [Fold] computes a robot's state from its
-// events, [States] stores the states, and [Behaviours] decide how robots react. Fold and the
-// single behaviours do not read a clock, so a test can describe a robot's whole day as a table.
+// Every perception passes through an [Intake], except head_turn, which this package publishes
+// itself. [Fold] computes a robot's state from its events, [States] stores the states, and
+// [Behaviours] decide how robots react. Fold and the single behaviours do not read a clock, so a
+// test can describe a robot's whole day as a table.
 package perception
 
 import (
@@ -47,7 +48,7 @@ const (
 	petHold        = "head_pet_hold"
 	chatStatus     = "chat_status"
 	idleMotion     = "idle_motion"
-	headTurn       = "head_turn" // published by this package after a behaviour has turned the head
+	headTurn       = "head_turn" // published by this package: a turn by a behaviour, or the position that a robot has reported
 )
 
 // sameFaceWithin is the longest time between the camera's event about a face and the "detect"
@@ -108,7 +109,7 @@ type source struct {
 	rate     *rate.Limiter
 	over     bool      // whether the robot exceeded the limit, and has since then not paused for long enough to be allowed a full burst
 	dropped  int       // number of events above the rate limit
-	face     time.Time // time of the latest face; zero after that face was lost
+	face     time.Time // time of the latest face; zero after a face reported by a text was lost
 	fromText bool      // whether the text of a "detect" message reported that face, not the camera's event
 }
 

@@ -142,7 +142,7 @@ func (a *faceLostAborter) step(m moment) []Act {
 	}
 	a.abortAt = time.Time{}
 	if !m.state.conversation.turn || m.state.conversation.person {
-		return nil // the greeting has already ended
+		return nil // the greeting has ended, or a person takes part in the turn
 	}
 	return []Act{Abort{}}
 }

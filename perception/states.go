@@ -34,7 +34,7 @@ const maxRobots = 1000
 type States struct {
 	table table // nil if states are not stored
 
-	storing sync.Mutex        // held while states are stored or dropped; acquired before mu
+	storing sync.Mutex        // held by Flush and Forget while they use table; acquired before mu
 	bytes   map[device.ID]int // size of the stored events of each robot; guarded by storing
 
 	mu     sync.Mutex // guards the fields below

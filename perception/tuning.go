@@ -136,7 +136,7 @@ const (
 	maxPitch     = device.FirmwareHeadPitch // degrees
 	minSpeed     = 100                      // of the head, in the firmware's units
 	maxSpeed     = 1000
-	minInterval  = time.Second // of the settings named Every
+	minInterval  = time.Second // of the settings Every and EveryName
 )
 
 // Check returns an error with all faults of the settings, each with its configuration key.

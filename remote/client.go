@@ -50,7 +50,8 @@ const connectWithin = 5 * time.Second
 // errClosed is the cause of a call that Close has cancelled.
 var errClosed = errors.New("the engine is closed")
 
-// NewTransport returns a transport with limits for every wait and buffer. It does not accept
+// NewTransport returns a transport that limits the time for connecting, the idle connections and the
+// size of a header; the Watch of a call limits the wait for the response. The transport does not accept
 // compressed responses: compression delays pieces of a stream, and a small compressed body
 // may expand to a very large one.
 func NewTransport() *http.Transport {

@@ -204,8 +204,8 @@ func (c *Condition) RecordLimits(err error) {
 	c.warning = err
 }
 
-// Watch checks the engine now and after each failed use, until ctx ends. After a failed check it
-// checks again at the end of the rest, until a check or a use has succeeded.
+// Watch checks the engine now, and at the end of the rest after each failed use, until ctx ends. After
+// a failed check it checks again at the end of the next rest, until a check or a use has succeeded.
 func (c *Condition) Watch(ctx context.Context, check func(context.Context) error) {
 	c.setWatched(true)
 	defer c.setWatched(false)

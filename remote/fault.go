@@ -203,7 +203,7 @@ func (f *Fault) Unanswerable() bool {
 }
 
 // location returns the target of a redirect without secrets, or "another path" if the target
-// is on the same server.
+// names no host.
 func (s *Server) location(to string) string {
 	u, err := url.Parse(to)
 	if err != nil || u.Host == "" {

@@ -44,7 +44,7 @@ var quoted = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(?:(?:sk|pk|rk|key|xai|gsk|hf|gh[a-z]|github_pat)[-_]|AIza)[A-Za-z0-9*._-]{4,}|\beyJ[\w.-]+|\S*\*{3,}\S*`)
 })
 
-// longRun matches a long run of letters and digits, which counts as a key if it contains a digit. Names
+// longRun matches a long run of letters, digits and underscores, which counts as a key if it contains a digit. Names
 // of models do not match, because dashes, slashes and dots separate their parts.
 var longRun = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\w{24,}`) })
 
