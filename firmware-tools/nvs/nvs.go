@@ -22,7 +22,7 @@ const (
 	PageSize  = 4096         // bytes in a page
 	MinSize   = 3 * PageSize // bytes; ESP-IDF opens a smaller partition for reading only
 	MaxSize   = 1 << 20      // bytes; this package supports no larger partition
-	MaxKey    = 15           // characters in a key or in the name of a namespace
+	MaxKey    = 15           // bytes in a key or in the name of a namespace
 	MaxString = 3999         // bytes in a string, without the final zero
 	MaxBlob   = 508000       // bytes in a blob
 
@@ -86,8 +86,8 @@ func (p *Partition) Items() []Item {
 	return items
 }
 
-// Damaged describes the pages and entries that Decode dropped because they have a wrong checksum or
-// are incomplete. A robot would drop them at its next start.
+// Damaged describes the pages and entries that Decode dropped because they are invalid or incomplete.
+// A robot would drop them at its next start.
 func (p *Partition) Damaged() []string { return slices.Clone(p.damaged) }
 
 // Get returns the value of a key, or false if the key does not exist.

@@ -142,7 +142,8 @@ func (d *document) declaredLicences(name, copyright string) string {
 }
 
 // customLicence returns a reference to a licence whose SPDX name is unknown, and adds the text of the
-// licence to the document. name is the package, or the module after go- or npm-, and short the name of the licence, or "".
+// licence to the document. name is the name of a Debian package, or "go-" or "npm-" and the path of a
+// module. short is the name of the licence; it may be empty.
 func (d *document) customLicence(name, short, content string) string {
 	id := "LicenseRef-" + identifier(strings.TrimSuffix(name+"-"+short, "-"))
 	if !slices.ContainsFunc(d.Texts, func(t text) bool { return t.ID == id }) {
