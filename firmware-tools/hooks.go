@@ -112,7 +112,7 @@ func (f *hooksFlags) register(c *cobra.Command) {
 }
 
 // prepare parses the address, and reads the skins' key. Skins are programs that show the agent's state.
-// The appliance requires the key from skins and from hooks, except on local addresses.
+// The appliance requires the key from skins and from hooks, except on loopback addresses.
 func (f *hooksFlags) prepare() (err error) {
 	f.url, err = url.Parse(strings.TrimSuffix(f.address, "/"))
 	if err != nil || f.url.Scheme != "http" && f.url.Scheme != "https" || f.url.Host == "" || f.url.RawQuery != "" {

@@ -115,8 +115,8 @@ type refusals struct {
 func (r *refusals) add(n Refusal) (log bool, dropped int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// Only unknown_host and no_upgrade prove that the robot exists. With any other error the ID may be invented, and one entry per address
-	// and error is enough.
+	// With unknown_host and no_upgrade each ID has an entry, because several robots share the address of the proxy that
+	// causes these errors. With any other error one entry per address and error is enough: the ID may be invented.
 	i := slices.IndexFunc(r.list, func(other Refusal) bool {
 		return other.Address == n.Address && other.Code == n.Code && (other.Device == n.Device || n.Code != "unknown_host" && n.Code != "no_upgrade")
 	})
@@ -167,8 +167,8 @@ func (s *Service) ForgetRefused() {
 	s.o.Bus.Publish("", "", event.Changed{What: "refused"})
 }
 
-// RecordRefusal stores and logs that a robot's request was refused because of err. The request is a check-in, or
-// the handshake of a WebSocket.
+// RecordRefusal stores and logs that a robot's request was refused because of err, such as the handshake of a
+// WebSocket, or any request with a Host that is not the appliance's.
 func (s *Service) RecordRefusal(r *http.Request, err error) {
 	id, _ := identity(r)
 	s.addRefusal(err, hostOf(r.RemoteAddr), id, time.Now())

@@ -1,7 +1,7 @@
-// Package remote holds what the drivers of engines (recognizers, synthesizers and brains) on other
-// servers share: an HTTP client with deadlines and size limits, a watch that ends calls to silent
-// servers, readers of lines and of server-sent events, error sentences, the removal of keys from
-// text, and the condition of an engine. It implements no server's API.
+// Package remote holds what the clients of other servers share, most of them drivers of engines
+// (recognizers, synthesizers and brains): an HTTP client with deadlines and size limits, a watch that
+// ends calls to silent servers, readers of lines and of server-sent events, error sentences, the removal
+// of keys from text, and the condition of an engine. It implements no server's API.
 package remote
 
 import (
@@ -29,8 +29,8 @@ type Options struct {
 	Base      *url.URL      // URL that the paths of requests are added to
 	KeyHeader string        // name of the header with the key; empty means "Authorization" with a bearer token
 	Header    http.Header   // headers of every request
-	First     time.Duration // maximum time until the body of a response begins; includes connecting if ConnectWithin is 0
-	Idle      time.Duration // maximum pause within a response
+	First     time.Duration // maximum wait for a response, up to its first sign of life; includes connecting if ConnectWithin is 0
+	Idle      time.Duration // maximum wait after a sign of life, which Answer.ResetWait and Answer.AddWait record
 	// Transport carries the requests; nil means the result of NewTransport.
 	Transport http.RoundTripper
 }

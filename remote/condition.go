@@ -98,7 +98,7 @@ func (c *Condition) Resting() error {
 	return c.state.cause
 }
 
-// Limits returns the limitation that the latest check has found, or nil.
+// Limits returns the limitation that was recorded last, by a check or a use, or nil.
 func (c *Condition) Limits() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

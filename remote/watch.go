@@ -23,7 +23,7 @@ var errSilent = errors.New("the server is silent")
 type Watch struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	first  time.Duration // maximum wait until the response begins
+	first  time.Duration // maximum wait until the first sign of life
 	idle   time.Duration // maximum wait between two signs of life
 
 	mu       sync.Mutex
