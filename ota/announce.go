@@ -13,8 +13,9 @@ import (
 )
 
 // announce logs and publishes a check-in, and publishes an event for each stranger (a robot that is not
-// adopted) that the registry has removed. The check-ins of all strangers together are logged and published at
-// most maxLogged times per minute. At most maxLogged removals per minute are published.
+// adopted) that the registry has removed. The check-ins of strangers, and of clients that may not connect yet,
+// are together logged and published at most maxLogged times per minute. At most maxLogged removals per minute
+// are published.
 func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission, now time.Time) {
 	for _, id := range a.Gone {
 		if ok, _ := s.forgotten.allow(now); ok { // a missing event does no harm, since each subscriber limits its number of robots

@@ -141,8 +141,8 @@ func (s State) isStale(now time.Time) bool {
 	return s.Stale || s.Sensed.IsZero() || now.Sub(s.Sensed) >= staleAfter
 }
 
-// forgetSurroundings clears the fields that are true only as long as the robot keeps
-// reporting them.
+// forgetSurroundings clears the fields that are true only while the robot keeps reporting
+// them.
 func (s State) forgetSurroundings() State {
 	s.Face.Present, s.Dancing, s.Touch.Petting, s.Mode = false, false, false, ""
 	return s

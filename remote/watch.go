@@ -124,7 +124,7 @@ func TextWait(text string) time.Duration {
 
 // Add records that text has arrived, and adds d, the TextWait of the text, to the remaining time, up
 // to the idle time of the watch. If the text is the first sign of life, Add sets the remaining time to the
-// idle time. Thereby the watch ends the call of a model that writes at less than an eighth of the speed of
+// idle time. So the watch ends the call of a model that writes at less than an eighth of the speed of
 // speech, even if the model never pauses. Add does nothing if d is 0.
 func (w *Watch) Add(d time.Duration) {
 	if w == nil || d <= 0 {

@@ -27,8 +27,8 @@ type firmware struct {
 	faces  []string // emotions that the robot can show
 }
 
-// wakeBehaviour says what a wake word does while a channel is open. If the robot is speaking,
-// it always sends abort first.
+// wakeBehaviour says what a wake word does while a channel is open. A speaking robot always sends
+// abort first.
 type wakeBehaviour int
 
 const (

@@ -60,8 +60,8 @@ type control struct {
 	tasks  sync.WaitGroup // goroutines of receive and ping
 }
 
-// connectMQTT returns the connection to the MQTT server. If there is none, it connects, as the
-// firmware does at its start and when it opens a channel.
+// connectMQTT returns the connection to the MQTT server. If the robot is not connected, connectMQTT
+// connects, as the firmware does at its start and when it opens a channel.
 func (r *Robot) connectMQTT(ctx context.Context) (*control, error) {
 	if r.control != nil {
 		return r.control, nil

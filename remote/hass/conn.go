@@ -340,8 +340,8 @@ func (r *responses) next(ctx context.Context) (incoming, error) {
 	}
 }
 
-// pop removes and returns the first unread message. ok is false if there is none; err is then nil if
-// more messages may arrive.
+// pop removes and returns the first unread message. ok is false if no message is unread; err is then
+// nil if more messages may arrive.
 func (r *responses) pop() (m incoming, ok bool, err error) {
 	c := r.conn
 	c.mu.Lock()
@@ -355,7 +355,7 @@ func (r *responses) pop() (m incoming, ok bool, err error) {
 	m = r.queue[0]
 	r.size -= m.size
 	if r.queue = r.queue[1:]; len(r.queue) == 0 {
-		r.queue = nil // its array is as long as the most that was ever unread
+		r.queue = nil // frees the array, which has room for all messages since the queue was last empty
 	}
 	return m, true, nil
 }

@@ -178,7 +178,7 @@ func replaceLink(path, newName string) error {
 }
 
 // Restore restores a backup into a data directory that no appliance uses. previous is the path of
-// the database that this or an earlier restore has replaced, or empty if there is none.
+// the database that this or an earlier restore has replaced, or empty if none was replaced.
 func (d Directory) Restore(ctx context.Context, r io.Reader) (m Manifest, previous string, err error) {
 	if err := os.MkdirAll(d.Path, 0o750); err != nil {
 		return m, "", fmt.Errorf("create the data directory: %w; choose another one with --data", err)
