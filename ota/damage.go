@@ -193,8 +193,8 @@ func (f *Firmware) checkSendable(ctx context.Context, sha string) error {
 	return nil
 }
 
-// recordDamageWhileSent records damage that was found while the file of an image was sent. The
-// check before it has not read the file, because the metadata of the file has not changed.
+// recordDamageWhileSent records damage that was found while the file of an image was sent. The check
+// before the download did not find the damage, because it reads a file only if its metadata has changed.
 func (f *Firmware) recordDamageWhileSent(sha string) {
 	info, err := os.Lstat(f.path(sha))
 	f.mu.Lock()
