@@ -29,7 +29,7 @@ type Options struct {
 	Base      *url.URL      // URL that the paths of requests are added to
 	KeyHeader string        // name of the header with the key; empty means "Authorization" with a bearer token
 	Header    http.Header   // headers of every request
-	First     time.Duration // maximum wait for a response, up to its first sign of life; includes connecting if ConnectWithin is 0
+	First     time.Duration // maximum wait until the first sign of life; includes connecting if ConnectWithin is 0
 	Idle      time.Duration // maximum wait after a sign of life, which Answer.ResetWait and Answer.AddWait record
 	// Transport carries the requests; nil means the result of NewTransport.
 	Transport http.RoundTripper
