@@ -11,7 +11,7 @@ import (
 type behaviour interface {
 	// name returns the behaviour's configuration key, or a name for the log.
 	name() string
-	// step is called with every event, and without an event at the time that nextStep returns.
+	// step is called with every event of the robot, and without an event at the time that nextStep returns.
 	step(m moment) []Act
 	// nextStep returns when to call step without an event; the zero time means never.
 	nextStep() time.Time

@@ -49,8 +49,8 @@ type Behaviours struct {
 }
 
 // NewBehaviours checks the tuning and the rules. When Run is called, the result reacts to
-// events that were published after the call of NewBehaviours. Errors wrap ErrTuning or ErrRule
-// and contain a message for every invalid key.
+// events that were published after the call of NewBehaviours. An error wraps ErrTuning, or else
+// ErrRule, and contains a message for every invalid key of the tuning or of the rules.
 func NewBehaviours(o Options) (*Behaviours, error) {
 	o.Zone = cmp.Or(o.Zone, time.Local)
 	if err := o.Tuning.Check(); err != nil {
