@@ -39,9 +39,9 @@ func openBolt(path string, timeout time.Duration) (*bbolt.DB, *os.File, error) {
 
 // openWith opens the file that the function open returns as a bolt file. It relies on some of bolt's defaults. Every commit
 // writes the list of free pages, because commits are rare, and because without a stored list bolt reads the whole file when
-// it opens the file. The initial size of the memory map is not set, because a larger map enlarges the
-// file. Statistics are on, because compact needs the number of free pages. The list of free pages in memory is a map,
-// because an array is slow for a fragmented file.
+// it opens the file. The initial size of the memory map is not set, because a larger map enlarges the file. Statistics are
+// on, because compact needs the number of free pages. The list of free pages in memory is a map, because an array is slow
+// for a fragmented file.
 func openWith(path string, timeout time.Duration, readOnly bool, open func(string, int, os.FileMode) (*os.File, error)) (*bbolt.DB, *os.File, error) {
 	var file *os.File
 	options := &bbolt.Options{

@@ -143,8 +143,8 @@ func (d Directory) checkStaged(dir string, m Manifest) error {
 	return nil
 }
 
-// addMarker gives the staged files to the owner of the data directory, syncs their directories, and then
-// writes the marker. The files were synced when they were closed.
+// addMarker gives the staged files to their owner (see chownTree), syncs their directories, and then writes
+// the marker. The files were synced when they were closed.
 func addMarker(data, dir string, m Manifest) error {
 	text, err := json.Marshal(m)
 	if err != nil {
