@@ -74,11 +74,13 @@ func play(steps string) {
 			cmd := exec.Command("setsid", "sh", "-c", "echo $$; while true; do setsid sleep 300 & sleep 0.01; done")
 			cmd.Stdout = os.Stdout
 			_ = cmd.Start()
-		case "late": // a process that writes to the standard error when the program has probably ended
-			cmd := exec.Command("sh", "-c", "sleep 0.05; echo late >&2")
+		case "late": // a process that writes to the standard error when the program has ended
+			cmd := exec.Command("sh", "-c", "echo up; while kill -0 $PPID 2>/dev/null; do :; done; echo late >&2")
 			cmd.Stderr = os.Stderr
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+			up, _ := cmd.StdoutPipe()
 			_ = cmd.Start()
+			_, _ = up.Read(make([]byte, 1))
 		case "stubborn":
 			signal.Ignore(syscall.SIGTERM)
 			fmt.Println(os.Getpid())
