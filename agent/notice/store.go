@@ -98,6 +98,18 @@ func NewStore(t store.Records[Notification]) *Store {
 	return &Store{table: t, thisRun: map[string]bool{}}
 }
 
+// Accept stores a notification durably and returns it with its ID. It replaces an earlier
+// notification with the same ID. If too many are stored, it drops the oldest of low
+// urgency, or else the oldest of all. Errors wrap ErrInvalid or come from the table.
+func (s *Store) Accept(n Notification, now time.Time) (Notification, error) {
+	n, err := n.prepare(now)
+	if err != nil {
+		return Notification{}, err
+	}
+	_, err = s.insert(n, now)
+	return n, err
+}
+
 // prepare checks a new notification and fills in its defaults.
 func (n Notification) prepare(now time.Time) (Notification, error) {
 	now = now.Round(0)
@@ -284,7 +296,7 @@ type request struct {
 // Parse parses the JSON of a notification: {text, urgency: low|normal|high,
 // action_url?, id?, expires_at?, speak?, robot?|session_id?}. find returns the ID of the
 // robot with a name or MAC address. Unknown keys are ignored, because clients of other
-// servers send more. Errors wrap ErrInvalid. Unlike prepare, Parse allows an expires_at in
+// servers send more. Errors wrap ErrInvalid. Unlike Accept, Parse allows an expires_at in
 // the past.
 func Parse(body []byte, find func(robot string) (device.ID, error)) (Notification, error) {
 	if len(body) > limit.Question {
