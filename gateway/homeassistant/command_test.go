@@ -36,6 +36,8 @@ func TestCommands(t *testing.T) {
 		{"head_pitch", "1", `robot.set_head_angles {"pitch":5}`, `"head_pitch":5`},
 		{"led", `{"state":"ON","color":{"r":255,"g":0,"b":0},"brightness":128}`, `robot.set_led_color {"blue":0,"green":0,"red":84}`,
 			`"color":{"r":255`},
+		{"led", `{"state":"ON","brightness":64}`, `robot.set_led_color {"blue":0,"green":0,"red":42}`, `"brightness":64`},
+		{"led", `{"state":"ON","color":{"r":0,"g":0,"b":255}}`, `robot.set_led_color {"blue":42,"green":0,"red":0}`, `"b":255`},
 		{"led", `{"state":"OFF"}`, `robot.set_led_color {"blue":0,"green":0,"red":0}`, `"led":{"state":"OFF"}`},
 		{"mute", "ON", "mute true", `"mute":true`},
 		{"mute", "OFF", "mute false", `"mute":false`},

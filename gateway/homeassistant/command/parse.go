@@ -2,7 +2,6 @@ package command
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -305,7 +304,7 @@ func parseTurn(text string) (Command, error) {
 }
 
 // parseLight parses the command that Home Assistant sends to a JSON light. It ignores effects and transitions,
-// which no robot supports. For a light that is on, the default colour is white and the default brightness is 255.
+// which no robot supports. Home Assistant sends a colour or a brightness only if it changes; see Complete.
 func parseLight(text string) (Command, error) {
 	var l state.Light
 	if err := parseObject(text, &l, false); err != nil {
@@ -326,8 +325,7 @@ func parseLight(text string) (Command, error) {
 	if *l.State == "OFF" {
 		return light{state.Light{State: l.State}}, nil
 	}
-	l.ColorMode, l.Brightness = "rgb", cmp.Or(l.Brightness, new(255))
-	l.Color = cmp.Or(l.Color, &state.Colour{R: 255, G: 255, B: 255})
+	l.ColorMode = "rgb"
 	return light{l}, nil
 }
 

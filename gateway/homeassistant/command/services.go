@@ -130,9 +130,17 @@ func StateChange(c Command) func(*state.Robot) {
 	case turn:
 		return func(r *state.Robot) { r.Readings.SetHead(c.yaw, c.pitch) }
 	case light:
-		return func(r *state.Robot) { r.Light = &c.state }
+		return func(r *state.Robot) { r.Light = new(c.state.Over(r.Light)) }
 	}
 	return nil
+}
+
+// Complete returns a command with what it leaves as it is: the colour or brightness of the robot's light.
+func Complete(c Command, r *state.Robot) Command {
+	if l, is := c.(light); is {
+		return light{l.state.Over(r.Light)}
+	}
+	return c
 }
 
 // Execute carries out any command except Ask for a robot. If Offline is true for its error, the command can be repeated

@@ -3,6 +3,7 @@
 package state
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -70,6 +71,20 @@ func NewLight(rgb [3]int) Light {
 	}
 	return Light{State: new("ON"), ColorMode: "rgb", Brightness: &full,
 		Color: &Colour{R: rgb[0] * 255 / full, G: rgb[1] * 255 / full, B: rgb[2] * 255 / full}}
+}
+
+// Over returns the light with the colour and brightness that it lacks from current, or else white and 255. A light that is
+// off has neither. State must not be nil; current may be.
+func (l Light) Over(current *Light) Light {
+	if *l.State == "OFF" {
+		return l
+	}
+	if current == nil {
+		current = &Light{}
+	}
+	l.Color = cmp.Or(l.Color, current.Color, &Colour{R: 255, G: 255, B: 255})
+	l.Brightness = cmp.Or(l.Brightness, current.Brightness, new(255))
+	return l
 }
 
 // RGB returns the levels of red, green and blue, from 0 to 255: the colour multiplied by the brightness. They are 0 if
