@@ -196,7 +196,7 @@ func (s *Server) Refused(code string, r Refusal) *Fault {
 func (f *Fault) Unanswerable() bool {
 	switch f.Status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,
-		http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		http.StatusMethodNotAllowed, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
 		return false
 	}
 	return f.Status >= 400 && f.Status < 500
