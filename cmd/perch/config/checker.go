@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"perch/language"
 	"perch/secret"
@@ -209,11 +210,11 @@ func (k *checker) key(path, value, file string) {
 	switch {
 	case err != nil:
 		k.failed(path, err)
-	case key != "" && len(key) < minKeyLength:
-		k.fault(path+".key", fmt.Errorf("it has %d characters; a key has %d or more", len(key), minKeyLength))
+	case key != "" && utf8.RuneCountInString(key) < minKeyLength:
+		k.fault(path+".key", fmt.Errorf("it has %d characters; a key has %d or more", utf8.RuneCountInString(key), minKeyLength))
 	}
 }
 
-// minKeyLength is the minimum length of an access key, in bytes. Keys need not be longer, since the number
+// minKeyLength is the minimum length of an access key, in characters. Keys need not be longer, since the number
 // of attempts to guess a key is limited.
 const minKeyLength = 8
