@@ -33,8 +33,8 @@ func commands() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "perch",
 		Short: "Run a voice server for Stack-chan and other Xiaozhi robots, and look after it",
-		Long: `status, health, backup, restore, set, unset and the commands of robot, memory, notification, character and relay connect to the running
-appliance through its socket, or through the network: --url URL --token-file FILE, or PERCH_URL and PERCH_TOKEN. If no appliance runs, backup, restore, set
+		Long: `status, health, open, https, backup, restore, set, unset and the commands of robot, memory, notification, character, relay and diary connect to the
+running appliance through its socket, or through the network: --url URL --token-file FILE, or PERCH_URL and PERCH_TOKEN. If no appliance runs, backup, restore, set
 and unset work on the data directory (--data DIR).`,
 		Example: `perch serve
 			perch robot list

@@ -248,7 +248,7 @@ func checkResponse(resp *http.Response, f File, at int64) error {
 		return fmt.Errorf("%s answered %s", f.URL, resp.Status)
 	}
 	if resp.ContentLength >= 0 && resp.ContentLength != wantSize {
-		return fmt.Errorf("%s sends %d bytes instead of %d; nothing was kept", f.URL, resp.ContentLength, wantSize)
+		return fmt.Errorf("%s sends %d bytes instead of %d", f.URL, resp.ContentLength, wantSize)
 	}
 	return nil
 }

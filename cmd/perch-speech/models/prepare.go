@@ -188,7 +188,7 @@ func writeTokens(dir string, text []byte) error {
 		return nil
 	}
 	if err := os.WriteFile(path+partEnd, text, fileMode); err != nil {
-		return fmt.Errorf("prepare a model: %w; only who may write there can do it: sudo perch-speech models check", err)
+		return fmt.Errorf("prepare a model: %w; sudo perch-speech models check prepares it", err)
 	}
 	return os.Rename(path+partEnd, path)
 }

@@ -171,7 +171,7 @@ func (k *checker) syntax(text string) Fault {
 	case m[2] == "time.Duration":
 		return f.withMessage(fmt.Errorf("%q is not a duration such as 60s, 5m or 24h", m[1]))
 	case m[2] == "Languages":
-		return f.withMessage(errors.New("language is one such as de, or a list such as [en, de]"))
+		return f.withMessage(errors.New("write one language, such as de, or a list, such as [en, de]"))
 	case m[1] != "" && quotable().MatchString(m[2]):
 		return f.withMessage(fmt.Errorf("`%s` is not of the right type", m[1]))
 	}

@@ -140,7 +140,7 @@ func TestFaults(t *testing.T) {
 		"persona: {name: \"\"}":                                                          ":1: persona.name: ",
 		"language: [en, German]":                                                         ":1: language: \"German\" is not a language such as en or de-AT",
 		"language: [en, de, en]":                                                         ":1: language: en is listed twice",
-		"language: {a: b}":                                                               "language is one such as de, or a list such as [en, de]",
+		"language: {a: b}":                                                               "write one language, such as de, or a list, such as [en, de]",
 		"language: [en, de, fr, es, ja, zh, it, nl, sv]\nbrains: [{kind: none}]": ":1: language: 9 languages are more than 8",
 		"language: German":                                                      ":1: language: \"German\" is not a language such as en or de-AT",
 		"mqtt: {broker: \"http://192.168.1.9\"}":                                ":1: mqtt.broker: it begins with \"http://\"; it must be mqtt://",

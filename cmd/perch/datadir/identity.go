@@ -155,7 +155,7 @@ func (i *Identity) WriteSessions(secret string) error {
 func (i *Identity) LoggedOut() string {
 	sessions, _, err := i.Table.Get(loggedOutKey)
 	if err != nil {
-		i.log.Warn("which sessions of the page were logged out cannot be read", "err", err)
+		i.log.Warn("the list of logged-out sessions of the page cannot be read", "err", err)
 	}
 	return sessions
 }

@@ -23,7 +23,7 @@ func Secret(data, name string, log *slog.Logger) (string, error) {
 	if err == nil {
 		s := strings.TrimSpace(string(text))
 		if err = restrict(path, log); err == nil && len(s) < 16 {
-			err = fmt.Errorf("the secret in %s has fewer than 16 characters; remove the file to have a new one made", path)
+			err = fmt.Errorf("the secret in %s has fewer than 16 bytes; remove the file to have a new one made", path)
 		}
 		return s, err
 	}
