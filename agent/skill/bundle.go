@@ -245,7 +245,7 @@ func (m manifest) check() error {
 	}
 	for name, address := range m.Servers {
 		if err := checkAddress(address); err != nil || len(name) > 32 || !nameFormat().MatchString(name) {
-			return fmt.Errorf("mcpServers %.40q: it needs a name of at most 32 lower-case letters, and an address such as http://host:port/mcp", name)
+			return fmt.Errorf("mcpServers %.40q: it needs a name of at most 32 lower-case letters, digits, - and _, and an address such as http://host:port/mcp", name)
 		}
 	}
 	for tag, sentences := range m.Sentences {

@@ -119,8 +119,11 @@ func (t Trust) checkOwner(s Skill) error {
 // signature parses signature.json. It returns nil if the bundle is not signed.
 func (c contents) signature() (*Signature, error) {
 	data, err := c.file(signatureFile, 4<<10)
-	if err != nil || data == nil {
-		return nil, err
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", signatureFile, err)
+	case data == nil:
+		return nil, nil
 	}
 	var s Signature
 	if err := json.Unmarshal(data, &s); err != nil {
