@@ -175,7 +175,7 @@ func contentFault(err error) error {
 func diskFault(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return refuse("disk_full", http.StatusInsufficientStorage,
-			"the disk has no room for the image; remove some that are not needed any more")
+			"the disk has no room for the file; remove images that are not needed any more")
 	}
 	return err
 }
@@ -265,7 +265,7 @@ func (f *Firmware) cleanUp() error {
 		if info, err := os.Lstat(f.path(sha)); err == nil && info.Mode().IsRegular() && info.Size() == r.Size {
 			continue
 		}
-		f.o.Log.Error("the file of an image is missing, and the image was removed from the catalogue; publish it again", "sha256", sha, "version", r.Version)
+		f.o.Log.Error("the file of an image is missing or has another size, and the image was removed from the catalogue; publish it again", "sha256", sha, "version", r.Version)
 		if err := f.o.Images.Delete(sha); err != nil {
 			return fmt.Errorf("remove an image without a file: %w", err)
 		}
@@ -285,5 +285,9 @@ func (f *Firmware) putAside(name string) {
 	if err == nil {
 		err = errors.Join(store.SyncDirectory(filepath.Dir(to)), store.SyncDirectory(f.o.Dir))
 	}
-	f.o.Log.Warn("a file without a record in the catalogue was moved to another folder; publish it again, or remove it", "file", to, "err", err)
+	if err != nil {
+		f.o.Log.Warn("a file without a record in the catalogue cannot be moved to another folder", "file", to, "err", err)
+		return
+	}
+	f.o.Log.Warn("a file without a record in the catalogue was moved to another folder; publish it again, or remove it", "file", to)
 }
