@@ -88,7 +88,7 @@ func (o Options) Check() error {
 		return errors.New("the key of a speech server is one line of at most 512 plain characters; check the key file")
 	}
 	if o.FirstByte < 0 || o.Idle < 0 {
-		return errors.New("a deadline cannot be negative")
+		return errors.New("within cannot be negative")
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func (c *Client) FetchSound(ctx context.Context, r remote.Request, o SoundOption
 	}
 	to := voice.NewConverter(voice.MaxSpeech(o.Text), arrival, out)
 	if !to.SetRate(o.Rate) {
-		return c.Fault(fmt.Sprintf("answers with sound of %d samples a second, which cannot be played; choose another voice, or 24000", o.Rate))
+		return c.Fault(fmt.Sprintf("answers with sound of %d samples a second, which cannot be played; choose a voice of 8000 to 48000, such as 24000", o.Rate))
 	}
 	switch err := to.ConvertAll(ctx, read); {
 	case errors.Is(err, voice.ErrEndless):

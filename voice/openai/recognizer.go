@@ -123,7 +123,7 @@ func (r *Recognizer) addUploadHint(err error) error {
 	case http.StatusBadRequest, http.StatusLengthRequired, http.StatusUnsupportedMediaType,
 		http.StatusUnprocessableEntity, http.StatusNotImplemented:
 		hinted := *fault
-		hinted.Sentence += "; if it accepts only whole files, turn the streamed upload off"
+		hinted.Sentence += "; if it accepts only whole files, set stream_upload to false"
 		return &hinted
 	}
 	return err

@@ -215,7 +215,7 @@ func TestServerThatWantsWholeFiles(t *testing.T) {
 		http.Error(w, "no length", http.StatusLengthRequired)
 	})
 	_, err := recognizer(t, Options{URL: url, StreamUpload: true}).Recognize(t.Context(), voicetest.Utterance(ramp(8000)), voice.Options{})
-	voicetest.Sentence(t, err, "turn the streamed upload off")
+	voicetest.Sentence(t, err, "set stream_upload to false")
 	_, err = recognizer(t, Options{URL: url}).Recognize(t.Context(), voicetest.Utterance(ramp(8000)), voice.Options{})
 	if err == nil || strings.Contains(err.Error(), "streamed") {
 		t.Errorf("without it: %v", err)

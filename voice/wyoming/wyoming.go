@@ -79,7 +79,7 @@ func New(o Options) (*Engine, error) {
 // Check returns an error if the options are invalid.
 func (o Options) Check() error {
 	if o.AnswerWithin < 0 {
-		return errors.New("a Wyoming server cannot have a negative time limit")
+		return errors.New("within cannot be negative")
 	}
 	if o.Address == "" && o.Find != nil {
 		return nil
