@@ -124,7 +124,7 @@ func (a *API) now() time.Time { return time.Now().In(a.o.Zone) }
 
 // errNoRobot is the error for a robot that is not connected.
 var errNoRobot error = &httpserver.Fault{Word: "no_robot", HTTP: http.StatusServiceUnavailable,
-	Sentence: "no such robot is connected; it opens its channel when somebody talks to it"}
+	Sentence: "no adopted robot of this name can be reached; wake it, or adopt it"}
 
 // robot returns the ID of the connected robot with a MAC address or a name, or of the first connected robot if name is
 // empty. The connected robots are those that talk.Reachable returns.
@@ -184,7 +184,7 @@ func withTimeout[T any](ctx context.Context, timeout time.Duration, name string,
 func requiredText(name, text string, maxBytes int) (string, error) {
 	text = plain.Line(text)
 	if text == "" {
-		return "", httpserver.BadBody(name + " is needed, a text that is not empty")
+		return "", httpserver.BadBody(name + " must not be empty")
 	}
 	if len(text) > maxBytes {
 		return "", httpserver.BadBody(name + " is too long")

@@ -113,7 +113,7 @@ func (a *API) sessionRobot(session string) (device.ID, error) {
 func (a *API) describePicture(ctx context.Context, id device.ID, question string) (string, error) {
 	result, err := a.callTool(ctx, id, "take_photo", map[string]any{"question": question})
 	if err == nil && result.Text == "" && len(result.Pictures) > 0 {
-		return "A picture was taken, and nobody has looked at it.", nil
+		return "A picture was taken, but no model has described it.", nil
 	}
 	return photoText(result.Text), err
 }

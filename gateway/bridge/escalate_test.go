@@ -100,7 +100,7 @@ func TestPictureWithoutDescription(t *testing.T) {
 	h.robots.answer = func(context.Context, string) (device.Result, error) {
 		return device.Result{Pictures: []device.Picture{{Type: "image/jpeg", Data: []byte{1}}}}, nil
 	}
-	if said, err := h.api.describePicture(t.Context(), robotA, "?"); err != nil || said != "A picture was taken, and nobody has looked at it." {
+	if said, err := h.api.describePicture(t.Context(), robotA, "?"); err != nil || said != "A picture was taken, but no model has described it." {
 		t.Errorf("%q, %v", said, err)
 	}
 }

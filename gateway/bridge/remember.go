@@ -55,7 +55,7 @@ func (a *API) memoryLog(_ context.Context, body []byte) (done, error) {
 	stored := Turn{At: a.now(), Session: plain.Clip(plain.Line(t.SessionID), limit.Session), User: truncate(plain.Line(t.User), maxUserText),
 		Assistant: truncate(plain.Line(t.Assistant), limit.Line)}
 	if stored.User == "" && stored.Assistant == "" {
-		return done{}, httpserver.BadBody("user or assistant is needed, a text that is not empty")
+		return done{}, httpserver.BadBody("user and assistant must not both be empty")
 	}
 	err := a.o.Log.add(stored)
 	return done{err == nil}, err

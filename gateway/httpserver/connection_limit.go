@@ -11,7 +11,7 @@ var (
 	// ErrTooMany is returned by Acquire if maxTotal connections are open.
 	ErrTooMany = errors.New("too many connections are open")
 	// ErrTooManyOfPeer is returned by Acquire if maxOfPeer connections from the peer are open.
-	ErrTooManyOfPeer = errors.New("too many connections of this address are open")
+	ErrTooManyOfPeer = errors.New("too many connections from this address are open")
 )
 
 // ConnectionLimit bounds the number of open connections, in total and from each peer (see PeerOf).

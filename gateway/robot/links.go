@@ -168,7 +168,7 @@ func (l *links) connect(conn net.Conn, sound *udp.Socket) {
 		return MQTTTopic, err
 	})
 	if err != nil {
-		l.strangers.log.Warn("a robot's MQTT connection was refused", "address", conn.RemoteAddr(), "err", err)
+		l.strangers.log.Warn("a client of robots' MQTT did not log in", "address", conn.RemoteAddr(), "err", err)
 		return
 	}
 	leave, err := l.strangers.reserve(robot.ID)

@@ -107,7 +107,7 @@ func (c *connection) synthesizeText(s *synthesis, text string) error {
 	}
 	c.queueSentences(s, s.speech.Write(text))
 	if s.speech.Full() {
-		return &failure{code: codeLength, text: "The text has more than a hundred sentences."}
+		return &failure{code: codeLength, text: "The text is too long to speak: a hundred sentences and 8000 letters are the most."}
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ type HTTPSAddress struct {
 func (s *Server) openHTTPS() (HTTPSAddress, error) {
 	if s.o.OpenHTTPS == nil {
 		return HTTPSAddress{}, &httpserver.Fault{Word: "own_https", HTTP: http.StatusConflict,
-			Sentence: "Perch makes no certificate if tls.listen is set in the configuration: open the page at that address, over https"}
+			Sentence: "Perch makes no certificate if tls.listen is set in the configuration, or if listen is empty: open the page at the address in tls.listen, over https"}
 	}
 	address, err := s.o.OpenHTTPS()
 	if err != nil {

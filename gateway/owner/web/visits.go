@@ -31,10 +31,10 @@ func (v *visits) log(r *http.Request, now time.Time, log *slog.Logger) {
 	}
 	v.last[user] = now
 	v.mu.Unlock()
-	switch {
-	case !known || now.Sub(last) > visitTimeout:
+	if !known || now.Sub(last) > visitTimeout {
 		log.Info("an owner uses the page through Home Assistant", "name", user)
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		log.Info("an owner changes something through Home Assistant", "name", user, "verb", r.Method, "path", plain.Clip(plain.Text(r.URL.Path), limit.Word))
 	}
 }
