@@ -20,7 +20,7 @@ var ErrID error = errors.New("not a MAC address")
 // ErrID.
 func ParseID(s string) (ID, error) {
 	if len(s) > 32 {
-		return "", fmt.Errorf("%w: %d characters", ErrID, len(s))
+		return "", fmt.Errorf("%w: %d bytes", ErrID, len(s))
 	}
 	digits := strings.NewReplacer(":", "", "-", "", ".", "").Replace(strings.ToLower(s))
 	switch {

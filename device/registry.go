@@ -306,7 +306,7 @@ func (r *Registry) Replace(id ID, client string) (Robot, error) {
 // r.mu.
 func (r *Registry) storeAdopted(robot Robot) error {
 	if err := r.records.Put(string(robot.ID), robot); err != nil {
-		return fmt.Errorf("adopt %s: %w", robot.ID, err)
+		return fmt.Errorf("store robot %s: %w", robot.ID, err)
 	}
 	r.update(robot)
 	if robot.Claim == nil {

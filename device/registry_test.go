@@ -80,7 +80,7 @@ func TestAdoptRefuses(t *testing.T) {
 		}
 	}
 	kept.Breaks(errDiskFull)
-	if _, err := r.Adopt(a.Code, noon); !errors.Is(err, errDiskFull) || !strings.Contains(err.Error(), "adopt a0b1c2d3e4f5") {
+	if _, err := r.Adopt(a.Code, noon); !errors.Is(err, errDiskFull) || !strings.Contains(err.Error(), "store robot a0b1c2d3e4f5") {
 		t.Errorf("on a full disk: %v", err)
 	}
 	if robot, err := r.Get(robotA); err != nil || robot.Bound || r.Code(robot, noon) != a.Code {

@@ -28,7 +28,7 @@ func main() {
 func commands() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "perch-tools",
-		Short: "Build, flash, provision and simulate robots for Perch",
+		Short: "Flash, provision and simulate robots for Perch",
 	}
 	robot := robotCommand("robot", &robotFlags{})
 	robot.Short = "Simulate, set up, flash and record robots"

@@ -48,7 +48,7 @@ type Client struct {
 const connectWithin = 5 * time.Second
 
 // errClosed is the cause of a call that Close has cancelled.
-var errClosed = errors.New("the engine is closed")
+var errClosed = errors.New("the connection is closed")
 
 // NewTransport returns a transport that limits the time for connecting, the idle connections and the
 // size of a header; the Watch of a call limits the wait for the response. The transport does not accept

@@ -93,7 +93,7 @@ func (c *Content) read(tx *bbolt.Tx, visit func(table, key string, value []byte)
 		c.Records[table] = 0
 		return b.ForEach(func(k, v []byte) error {
 			if len(k) > MaxKey || len(v) > MaxValue || !json.Valid(v) {
-				return fmt.Errorf("%s %.100q is not JSON, or over %d bytes", table, k, MaxValue)
+				return fmt.Errorf("%s %.100q is not JSON, has more than %d bytes, or a key of more than %d", table, k, MaxValue, MaxKey)
 			}
 			c.Records[table]++
 			if visit == nil {
