@@ -67,8 +67,8 @@ type RobotRenamed struct {
 	Name string `json:"name"` // the new name; empty if the owner removed the name
 }
 
-// RobotForgotten is published when a robot is removed from the registry: by its owner,
-// or because it was a stranger and a newer stranger needed its place.
+// RobotForgotten is published when a robot is removed from the registry: by its owner, because another
+// client has its ID now, or because it was a stranger that was away for too long or made place for a newer one.
 type RobotForgotten struct{}
 
 // RobotOnline is published when a robot has opened its channel and has received the
@@ -303,7 +303,7 @@ type Fault struct {
 }
 
 // Missed is received by a reader that has fallen behind, in the place of the lost
-// events. It is not published and has no number.
+// events. It is not published, and has the number of the event before it.
 type Missed struct {
 	N uint64 `json:"n"` // maximum number of lost events
 }
@@ -351,7 +351,7 @@ type Expression struct {
 
 // Feelings are the strengths of an agent's feelings, each from 0 to 1.
 type Feelings struct {
-	Neutral     float64 `json:"neutral"`     // 1 minus the sum of the others
+	Neutral     float64 `json:"neutral"`     // 1 minus the sum of the others, at least 0
 	Concern     float64 `json:"concern"`     // something is wrong; decays by 0.08 per second
 	Celebration float64 `json:"celebration"` // something has gone well; decays by 0.18 per second
 	Patience    float64 `json:"patience"`    // something takes a long time; decays by 0.035 per second
@@ -525,8 +525,8 @@ type FirmwareInstalled struct {
 	Version string `json:"version"` // version of the image
 }
 
-// FirmwareRolledBack is published when a robot has downloaded a whole image but checks
-// in with the previous one.
+// FirmwareRolledBack is published when a robot has downloaded a whole image, or had installed it, but checks
+// in with another one.
 type FirmwareRolledBack struct {
 	Version string `json:"version"` // version of the image that was downloaded
 }
@@ -548,8 +548,8 @@ type Recorded struct {
 	Payload   json.RawMessage `json:"payload"`           // an object, whose fields depend on the type
 }
 
-// Changed is published when an owner has changed something that programs may display.
-// They should then read it again.
+// Changed is published when something has changed that programs may display. They should then read
+// it again.
 type Changed struct {
 	What string `json:"what"`         // robot, characters, memory, timers, firmware, settings, voices, connections or refused (check-ins)
 	ID   string `json:"id,omitempty"` // ID of what has changed, if it has one
