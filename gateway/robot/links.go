@@ -108,16 +108,18 @@ func (l *links) ServeMQTT(ctx context.Context, sound *udp.Socket, listeners ...n
 	return joined
 }
 
-// accept serves the connections of a listener until ctx ends or the listener fails.
+// accept serves the connections of a listener until ctx ends or the listener fails. It closes the listener and the
+// connections before it returns.
 func (l *links) accept(ctx context.Context, listener net.Listener, sound *udp.Socket) error {
-	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
-	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
 	var connections sync.WaitGroup
 	defer connections.Wait()
+	defer cancel()
+	context.AfterFunc(ctx, func() { _ = listener.Close() })
 	for {
 		conn, err := listener.Accept()
 		switch {
-		case ctx.Err() != nil:
+		case err != nil && ctx.Err() != nil:
 			return nil
 		case err != nil:
 			return fmt.Errorf("accept a robot's MQTT connection: %w", err)

@@ -69,6 +69,28 @@ func mqttServerOn(t testing.TB, mind *scriptedMind, recognizer *scriptedRecogniz
 	return s, events
 }
 
+// TestAFailedListenerEndsTheServer checks that ServeMQTT hangs up on the robots and returns if a listener fails.
+func TestAFailedListenerEndsTheServer(t *testing.T) {
+	bus := event.NewBus()
+	defer bus.Close()
+	s := NewServer(testOptions(&registry{}, bus, answer("Yes.")))
+	defer s.Close()
+	l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
+	sound := must.Value(udp.Listen("127.0.0.1:0"))(t)
+	served := make(chan error, 1)
+	go func() { served <- s.ServeMQTT(t.Context(), sound, l) }()
+	await[xiaozhi.ToMCP](dial(t, l.Addr().String()))
+	must.Succeed(t, l.Close())
+	select {
+	case err := <-served:
+		if !errors.Is(err, net.ErrClosed) {
+			t.Errorf("it returns %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it goes on until the robot leaves")
+	}
+}
+
 // dial connects a robot.
 func dial(t *testing.T, address string) *mqttRobot {
 	t.Helper()
