@@ -27,7 +27,7 @@ func memoryListCommand() *cobra.Command {
 	var tags []string
 	command := r.register(&cobra.Command{
 		Use:   "list [WORD]...",
-		Short: "List what the agent remembers, most important first; with words, only entries that contain all of them",
+		Short: "List what the agent remembers, important and recently used entries first; with words, only entries that contain all of them",
 		Example: `perch memory list
 			perch memory list green tea
 			perch memory list --type feedback --tag lamp`,
@@ -36,7 +36,7 @@ func memoryListCommand() *cobra.Command {
 			query["q"], query["type"], query["tag"] = []string{strings.Join(args, " ")}, []string{kind}, tags
 			return r.callAndPrint(c, http.MethodGet, memoryPath+"?"+query.Encode(), nil, &list, func(out io.Writer) {
 				if len(list) == 0 {
-					fmt.Fprintln(out, "nothing is remembered")
+					fmt.Fprintln(out, "no entries")
 				}
 				for _, e := range list {
 					fmt.Fprintf(out, "%s  %s  %s\n", plain.Text(e.ID), e.Created.Local().Format(time.DateTime), plain.Text(cmp.Or(e.Body, e.Name)))
@@ -80,7 +80,7 @@ func memoryAddCommand() *cobra.Command {
 	s := c.Flags()
 	s.StringVar(&fact.Type, "type", "", "the `TYPE` of the entry: "+strings.Join(agent.MemoryTypes(), ", ")+"; without it, "+agent.MemoryUser)
 	s.StringArrayVar(&fact.Tags, "tag", nil, "a tag of the entry; repeatable")
-	s.BoolVar(&fact.Important, "important", false, "prefer the entry to those that are not important")
+	s.BoolVar(&fact.Important, "important", false, "give the entry the highest importance: it is listed first and kept longest")
 	s.StringVar(&expires, "expires", "", "`WHEN` the entry is forgotten: a day such as 2027-06-30, a time such as 2027-06-30T18:00:00Z, or 36h from now; without it, never")
 	return c
 }

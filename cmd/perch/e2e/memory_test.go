@@ -14,7 +14,7 @@ import (
 // TestMemoryCommands: the commands memory list, stats, show and forget.
 func TestMemoryCommands(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
-	if out := h.command("memory list", 0); out != "nothing is remembered\n" {
+	if out := h.command("memory list", 0); out != "no entries\n" {
 		t.Errorf("an empty memory: %q", out)
 	}
 	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.Local)
@@ -29,9 +29,9 @@ func TestMemoryCommands(t *testing.T) {
 		"memory list":                              cat.ID + "  2026-11-22 12:00:01  the cat is called Miso\n" + teaLine,
 		"memory list green tea":                    teaLine,
 		"memory list --type feedback --tag drinks": teaLine,
-		"memory list --type user":                  "nothing is remembered\n",
+		"memory list --type user":                  "no entries\n",
 		"memory stats":                             "2 of at most 2000 entries, 1 important\n     1  feedback\n     1  project\n     1  drinks\n",
-		"memory list coffee":                       "nothing is remembered\n",
+		"memory list coffee":                       "no entries\n",
 		"memory show " + cat.ID:                    "id        " + cat.ID + "\nname      cat\ntype      project\ntext      the cat is called Miso\nimportant yes\ncreated   2026-11-22 12:00:01\n",
 	} {
 		if out := h.command(line, 0); out != want {
