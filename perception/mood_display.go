@@ -108,7 +108,7 @@ func (w *moodDisplay) handleEvent(m moment) (update bool) {
 		w.face, w.pausedUntil = "", m.now.Add(moodDelayAfterTurn)
 		return true
 	case event.RobotSeen:
-		if !e.Waiting { // the robot has booted
+		if !e.Waiting { // the robot has booted, not another machine with its MAC address
 			w.light, w.pose, w.base = [3]int{}, Head{}, Head{}
 		}
 	case event.Emotion:
@@ -124,8 +124,8 @@ func (w *moodDisplay) handleEvent(m moment) (update bool) {
 	return false
 }
 
-// handleEmotion applies a change of the robot's face, which the display itself, a gesture
-// or another program has caused.
+// handleEmotion handles a change of the robot's face. It ignores changes during a turn or a gesture, and takes
+// a change soon after the display's request for the answer to it. Any other face stays for foreignFaceHold.
 func (w *moodDisplay) handleEmotion(m moment) {
 	switch {
 	case !w.requested.IsZero() && m.now.Sub(w.requested) < ownFaceTimeout:
@@ -168,9 +168,9 @@ func (w *moodDisplay) update(m moment) (acts []Act) {
 	return append(acts, w.turnHead(m)...)
 }
 
-// turnHead returns a turn of the head relative to w.base, if the mood's pose has changed
-// enough. After an agent or another program has turned the head, the position of the head is
-// unknown, and turnHead returns nil.
+// turnHead returns a turn of the head relative to w.base, if the mood's pose has changed by
+// minMoodTurn or has returned to zero. After an agent or another program has turned the head,
+// turnHead returns nil until FindHead has found the position of the head.
 func (w *moodDisplay) turnHead(m moment) []Act {
 	h := w.mood.Head
 	// The robot cannot tilt its head sideways: half of the tilt becomes a turn.

@@ -18,8 +18,8 @@ const (
 	maxToolCalls    = 32                     // concurrent tool calls of one agent
 	maxStep         = time.Hour              // a longer time has the same effect, since every feeling has faded
 
-	minVisible        = .02 // smallest change of a feeling or a morph that is published
-	minVisibleDegrees = 1   // smallest change of an angle of the head that is published
+	minVisible        = .02 // smallest visible change of a feeling or a morph
+	minVisibleDegrees = 1   // smallest visible change of an angle of the head, in degrees
 )
 
 // Options configure Moods.
@@ -46,7 +46,7 @@ func New(o Options) *Moods {
 	return &Moods{Options: o, agents: map[string]*agent{}, moving: map[string]*agent{}}
 }
 
-// agent is the mood of one robot or session.
+// agent is the mood of one robot, of one session, or of the default character.
 type agent struct {
 	robot   device.ID
 	session string // the latest session

@@ -14,7 +14,7 @@ import (
 	"perch/gateway/robot/dialogue"
 )
 
-// Command is a command stored for a robot until the robot can carry it out.
+// Command is a command stored for a robot until it is carried out or dropped, or has expired.
 type Command struct {
 	ID      string    `json:"id"`
 	Thing   string    `json:"thing"` // kind: dialogue.CommandSay or commandAlert
@@ -40,8 +40,8 @@ type commandTable interface {
 	DeleteSoon(key string)
 }
 
-// CommandQueue stores commands for robots with a closed channel: for each robot up to 40 sentences, and the
-// latest alert. Its methods may be called by any goroutine.
+// CommandQueue stores commands that wait for a robot, mostly because its channel is closed: for each robot up
+// to 40 sentences, and the latest alert. Its methods may be called by any goroutine.
 type CommandQueue struct {
 	table commandTable
 	mu    sync.Mutex
@@ -120,8 +120,8 @@ func count(list []Command, thing string) (n int) {
 	return n
 }
 
-// list returns the stored commands of a robot, oldest first, expired ones included. They stay stored until
-// drop deletes them.
+// list returns the stored commands of a robot, oldest first, expired ones included. It deletes none;
+// see drop.
 func (q *CommandQueue) list(id device.ID) []Command {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -132,7 +132,7 @@ func (q *CommandQueue) list(id device.ID) []Command {
 	return list
 }
 
-// drop deletes a command that was carried out or has expired.
+// drop deletes a command that was carried out or skipped, that failed, or that has expired.
 func (q *CommandQueue) drop(id device.ID, command string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -58,14 +58,14 @@ type Set struct {
 	IngressErr error                // why the Ingress address could not be opened; nil if it is open or not configured
 
 	data        string
-	certificate *certificate // nil without encrypted listeners
+	certificate *certificate // nil if tls.listen is empty
 	log         *slog.Logger
 	stop        sync.Once
 }
 
 // Open opens the listeners of a configuration, and the Unix socket of perch's commands (see
-// SocketPath). It only logs a failure of VCCP, Ingress or the socket, because everything else works
-// without these. It does not open the https address (see HTTPS). hosts returns the names in the
+// SocketPath). It logs a failure of VCCP, Ingress or the socket instead of returning it, because everything else
+// works without these. It does not open the https address (see HTTPS). hosts returns the names in the
 // certificate of the https address. id is the ID of the appliance.
 func Open(c *config.Config, data, id string, hosts func() []string, log *slog.Logger) (*Set, error) {
 	authority := authority.New(authority.Options{Data: data, Name: "Perch " + id, Names: hosts, Log: log})
@@ -91,7 +91,7 @@ func Open(c *config.Config, data, id string, hosts func() []string, log *slog.Lo
 	s.openVCCP(c)
 	if c.Web.Enabled {
 		if s.IngressErr = s.open(Ingress, optional(c.Web.IngressListen)); s.IngressErr != nil {
-			log.Warn("Home Assistant cannot show the page", "err", s.IngressErr)
+			log.Warn("the proxies in web.ingress cannot show the page", "err", s.IngressErr)
 		}
 	}
 	if s.HTTPS != nil {
@@ -180,7 +180,7 @@ func (s *Set) add(l net.Listener, key string) {
 	s.Servers = append(s.Servers, &Server{httpserver.LimitListener(l, s.log), server, key})
 }
 
-// Handle mounts routes on all addresses of a configuration key. It does nothing if none is open.
+// Handle mounts routes on all addresses of a configuration key. It does nothing if the set has no server for the key.
 func (s *Set) Handle(key string, routes func(*gin.Engine)) error {
 	if !slices.ContainsFunc(s.Servers, func(server *Server) bool { return server.Key == key }) {
 		return nil
@@ -318,7 +318,7 @@ func (s *Set) Condition() health.Part {
 }
 
 // Encryption returns the condition of the certificate: its names and its expiry date, or its
-// fault. A certificate that expires soon is still OK. Without encrypted listeners it returns nil.
+// fault. A certificate that expires soon is still OK. If tls.listen is empty, it returns nil.
 func (s *Set) Encryption() []health.Part {
 	if s.certificate == nil {
 		return nil
@@ -380,8 +380,8 @@ func check(ctx context.Context, address net.Addr) error {
 	return errors.Join(err, response.Body.Close())
 }
 
-// listenSocket opens a Unix socket for the owner and group of this process. It replaces a socket file that
-// no program serves any more.
+// listenSocket opens a Unix socket that only the user and the group of this process may open. It replaces a
+// socket file that no program serves any more.
 func listenSocket(path string) (net.Listener, error) {
 	if c, err := net.Dial("unix", path); err == nil {
 		_ = c.Close() // nothing was sent

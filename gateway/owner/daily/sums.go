@@ -21,11 +21,11 @@ const KeptDays = 7
 // SD card. A power cut loses the events since the latest write.
 const storeInterval = time.Hour
 
-// maxRobots is the maximum length of Sums.open. Events of further robots are ignored.
-const maxRobots = 1000
+// maxOpen is the maximum length of Sums.open. Events that would open another day are ignored.
+const maxOpen = 1000
 
-// maxJump is the largest difference between the clocks, since the previous write, that counts as drift. After a larger
-// one the wall clock was set.
+// maxJump is the largest drift between the wall clock and the monotonic clock from one write to the next. If they differ
+// by more, somebody has set the wall clock.
 const maxJump = time.Minute
 
 // table stores days. A key is DATE/ROBOT. PutSoon and DeleteSoon are asynchronous.
@@ -121,14 +121,14 @@ func (s *Sums) add(e event.Envelope) {
 	}
 }
 
-// change calls change with the robot's day and the hour of at, and marks the day as dirty if change reports true. It does
+// change calls edit with the robot's day and the hour of at, and marks the day as dirty if edit reports true. It does
 // nothing if the day cannot be read. s.mu must be held.
-func (s *Sums) change(robot device.ID, at time.Time, change func(d *Day, hour int) bool) {
+func (s *Sums) change(robot device.ID, at time.Time, edit func(d *Day, hour int) bool) {
 	date := at.Format(time.DateOnly)
 	key := date + "/" + string(robot)
 	d, isOpen := s.open[key]
 	if !isOpen {
-		if len(s.open) >= maxRobots {
+		if len(s.open) >= maxOpen {
 			return
 		}
 		stored, _, err := s.table.Get(key)
@@ -138,13 +138,13 @@ func (s *Sums) change(robot device.ID, at time.Time, change func(d *Day, hour in
 		d = stored
 		d.Robot, d.Date = robot, date
 	}
-	if change(&d, at.Hour()) {
+	if edit(&d, at.Hour()) {
 		s.open[key], s.dirty[key] = d, true
 	}
 }
 
-// addMood adds the time since the previous call that a robot has shown its mood, split into hours. It counts back from
-// now, because after the clock was set only the present wall time is right. s.mu must be held.
+// addMood adds the time for which a robot has shown its mood since the previous call, split into hours. It counts back
+// from now, because after the clock was set only the present wall time is right. s.mu must be held.
 func (s *Sums) addMood(robot device.ID, now moment) {
 	m, shown := s.moods[robot]
 	if !shown {
