@@ -33,6 +33,9 @@ const MaxUtterance = 15 * time.Second
 type Options struct {
 	Language string // a BCP 47 tag, such as "en" or "en-GB"
 	Voice    string // the engine's name of a voice; if several engines are tried, only the first uses it
+	// Emotion is the firmware's name of the face that the robot shows with the text, such as "happy"; "" if unknown. A
+	// synthesizer may speak accordingly, or ignore the field.
+	Emotion string
 	// DetectLanguage is true if the person may speak another language than Language. A
 	// recognizer that cannot detect languages ignores the field.
 	DetectLanguage bool

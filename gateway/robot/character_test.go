@@ -80,7 +80,9 @@ func TestCharacterOfARobot(t *testing.T) {
 		if got := engines.with("Ja."); len(got) != 1 || got[0] != own.Speech {
 			t.Errorf("said with %+v", got)
 		}
-		if got := engines.with("Yes?"); !slices.Contains(got, own.Speech) || !slices.Contains(got, usual) || len(got) != 2 {
+		ownGreeting, usualGreeting := own.Speech, usual
+		ownGreeting.Emotion, usualGreeting.Emotion = "neutral", "neutral"
+		if got := engines.with("Yes?"); !slices.Contains(got, ownGreeting) || !slices.Contains(got, usualGreeting) || len(got) != 2 {
 			t.Errorf("the greeting is made with %+v", got)
 		}
 		mu.Lock()
@@ -109,6 +111,55 @@ func TestCharacterOfARobot(t *testing.T) {
 				t.Errorf("asked for %s", id)
 			}
 			return own
+		}
+	})
+}
+
+// TestSentencesAreSpokenWithTheFace checks that each sentence is synthesized with the face that it is shown with, in a
+// reply, in a text with an emoji and in a phrase, and that a sentence is heard before the next is synthesized.
+func TestSentencesAreSpokenWithTheFace(t *testing.T) {
+	engines := &asked{beepSynthesizer: &beepSynthesizer{hurry: 10}}
+	face := func(text string) string {
+		options := engines.with(text)
+		if len(options) != 1 {
+			return "not once"
+		}
+		return options[0].Emotion
+	}
+	mind := &scriptedMind{answer: func(ctx context.Context, _ agent.Turn, out func(agent.Reply) error) error {
+		_ = out(agent.Say{Text: "Hm."})
+		_ = out(agent.Felt{Emotion: agent.Emotion{Name: "happy", Emoji: "😊"}})
+		_ = out(agent.Say{Text: "I have won."})
+		time.Sleep(5 * time.Second) // the model goes on slowly
+		_ = out(agent.Say{Text: "And you too."})
+		_ = out(agent.Felt{Emotion: agent.Emotion{Name: "sad", Emoji: "😢"}})
+		_ = out(agent.Say{Text: "She has not."})
+		return out(agent.Done{End: agent.Continue})
+	}}
+	talking(t, mind, func(k *talk) {
+		k.hears(xiaozhi.Auto, "who has won")
+		k.pass(2 * time.Second)
+		if story := k.channel.story(); !strings.Contains(story, "sentence I have won., 2") || len(engines.with("And you too.")) > 0 {
+			t.Errorf("before the second sentence: %s", story)
+		}
+		k.pass(10 * time.Second)
+		for text, want := range map[string]string{"Hm.": "", "I have won.": "happy", "And you too.": "happy", "She has not.": "sad"} {
+			if got := face(text); got != want {
+				t.Errorf("%q is spoken with the face %q, not %q", text, got, want)
+			}
+		}
+		k.queueText("😠 Go away. Now.")
+		k.pass(5 * time.Second)
+		if face("Go away.") != "angry" || face("Now.") != "angry" || face("I am here.") != "laughing" {
+			t.Errorf("%q, %q, %q", face("Go away."), face("Now."), face("I am here."))
+		}
+	}, func(o *Options) {
+		o.Synthesizer = engines
+		o.Phrases = func(_, name string) string {
+			if name == dialogue.PhraseAwake {
+				return "😆 I am here."
+			}
+			return ""
 		}
 	})
 }

@@ -82,6 +82,7 @@ func (b *phrasebook) prepare(ctx context.Context, texts agent.Phrases, synthesiz
 		if existing, ok := b.lookup(name); ok && len(existing.packets) > 0 {
 			continue
 		}
+		o.Emotion = p.face.Name
 		packets, err := synthesize(ctx, p.text, synthesizer, o)
 		if err != nil && ctx.Err() == nil {
 			failure = err

@@ -37,6 +37,7 @@ type turn struct {
 	details    turnDetails
 	end        agent.End   // how the turn ends, as the agent has decided
 	gestures   int         // gestures queued so far
+	face       string      // name of the face that the robot shows; "" if the turn has set none
 	audible    bool        // some sound of the turn's text was synthesized
 	unread     error       // why a sentence was only shown; nil if all sentences were spoken
 	reboot     atomic.Bool // the robot restarts after the turn
@@ -122,7 +123,7 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 func (t *turn) speakText(ctx context.Context, text string) error {
 	face, text := agent.SplitEmotion(text)
 	if face != agent.Neutral {
-		if err := t.speech.Face(ctx, face); err != nil {
+		if err := t.setFace(ctx, face); err != nil {
 			return err
 		}
 	}
@@ -152,7 +153,7 @@ func (t *turn) synthesizePhrase(ctx context.Context, name string) error {
 	if text == "" {
 		return nil
 	}
-	if err := t.speech.Face(ctx, face); err != nil {
+	if err := t.setFace(ctx, face); err != nil {
 		return err
 	}
 	if err := t.speakSentence(ctx, text); err != nil {
@@ -284,7 +285,7 @@ func (t *turn) handleReply(ctx context.Context, r agent.Reply) error {
 	t.session.tap.Reply(r)
 	switch r := r.(type) {
 	case agent.Felt:
-		return t.speech.Face(ctx, r.Emotion)
+		return t.setFace(ctx, r.Emotion)
 	case agent.Cue:
 		return t.queueGesture(ctx, r)
 	case agent.Say:
@@ -298,6 +299,12 @@ func (t *turn) handleReply(ctx context.Context, r agent.Reply) error {
 		t.end = r.End
 	}
 	return ctx.Err()
+}
+
+// setFace queues a face, which the sentences after it are spoken with.
+func (t *turn) setFace(ctx context.Context, face agent.Emotion) error {
+	t.face = face.Name
+	return t.speech.Face(ctx, face)
 }
 
 // maxGestures is how many gestures a turn may make: a model may write any number of them.
@@ -320,8 +327,9 @@ func (t *turn) speakSentence(ctx context.Context, text string) error {
 	if err := t.speech.Sentence(ctx, text); err != nil {
 		return err
 	}
-	audible := false
-	err := t.options.Synthesizer.Synthesize(ctx, text, t.character.Speech, func(pcm []int16) error {
+	audible, options := false, t.character.Speech
+	options.Emotion = t.face
+	err := t.options.Synthesizer.Synthesize(ctx, text, options, func(pcm []int16) error {
 		t.clock.endStage(event.StageFirstAudio)
 		audible, t.audible = true, true
 		return t.speech.Sound(ctx, pcm)

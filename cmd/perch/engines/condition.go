@@ -54,6 +54,7 @@ const maxRefusalTime = 3 * time.Second
 // logUnsupported logs that the engine does not support a robot's own voice or language, once for
 // each voice and language.
 func (c *condition) logUnsupported(o voice.Options, err error) {
+	o.Emotion = ""
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.unsupported) < maxUnsupported && !c.unsupported[o] {
@@ -174,7 +175,7 @@ func (m watchedSynthesizer) Synthesize(ctx context.Context, text string, o voice
 	}
 	mayBeUnsupported := (o.Voice != "" || o.Language != m.language) && m.Now().Sub(began) < maxRefusalTime
 	if mayBeUnsupported && err != nil && !hasSound && ctx.Err() == nil && outErr == nil {
-		if householdErr := speak(voice.Options{Language: m.language}); householdErr == nil || outErr != nil {
+		if householdErr := speak(voice.Options{Language: m.language, Emotion: o.Emotion}); householdErr == nil || outErr != nil {
 			m.logUnsupported(o, err)
 			err = householdErr
 		}
