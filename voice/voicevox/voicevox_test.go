@@ -1,7 +1,6 @@
 package voicevox_test
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -9,72 +8,23 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
+	"perch/agent"
 	"perch/must"
 	"perch/voice"
 	"perch/voice/voicetest"
 	"perch/voice/voicevox"
+	"perch/voice/voicevox/voicevoxtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// speakers is a shortened response of VOICEVOX 0.25 to /speakers.
-const speakers = `[
-	{"name":"波音リツ","speaker_uuid":"b1a81618-b27b-40d2-b0ea-27a9ad408c4b","version":"0.16.2","supported_features":{},
-	 "styles":[{"name":"歌","id":3009,"type":"frame_decode"}]},
-	{"name":"ずんだもん","speaker_uuid":"388f246b-8c41-4ac1-8e2d-5d79f3ff56d9","version":"0.16.2","supported_features":{"permitted_synthesis_morphing":"ALL"},
-	 "styles":[{"name":"ノーマル","id":3,"type":"talk"},{"name":"あまあま","id":1}]}]`
-
-// fake is a server with VOICEVOX's API.
-type fake struct {
-	t      *testing.T
-	asked  []string       // methods, paths and queries
-	query  map[string]any // body of the latest request for synthesis
-	phrase string         // accent phrases in the response to audio_query
-	rate   int            // rate of the sound, regardless of the requested rate
-	fails  map[string]int // statuses of failing requests; key: path
-}
-
-func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	f.asked = append(f.asked, r.Method+" "+r.URL.Path+"?"+r.URL.RawQuery)
-	style := r.URL.Query().Get("speaker")
-	switch {
-	case f.fails[r.URL.Path] != 0:
-		w.WriteHeader(f.fails[r.URL.Path])
-		_, _ = io.WriteString(w, `{"detail":"エンジンの都合"}`)
-	case r.Method == http.MethodGet && r.URL.Path == "/speakers":
-		_, _ = io.WriteString(w, speakers)
-	case r.Method != http.MethodPost:
-		w.WriteHeader(http.StatusMethodNotAllowed)
-		_, _ = io.WriteString(w, `{"detail":"Method Not Allowed"}`)
-	case style == "":
-		w.WriteHeader(http.StatusUnprocessableEntity)
-		_, _ = io.WriteString(w, `{"detail":[{"type":"missing","loc":["query","speaker"],"msg":"Field required","input":null}]}`)
-	case r.URL.Path == "/audio_query":
-		_, _ = io.WriteString(w, `{"accent_phrases":[`+f.phrase+`],"speedScale":1.0,"pitchScale":0.0,"intonationScale":1.0,"volumeScale":1.0,
-			"prePhonemeLength":0.1,"postPhonemeLength":0.1,"pauseLength":null,"pauseLengthScale":1.0,"outputSamplingRate":24000,
-			"outputStereo":false,"kana":"コンニチワ'"}`)
-	case r.URL.Path == "/synthesis":
-		f.query = nil
-		must.Succeed(f.t, json.NewDecoder(r.Body).Decode(&f.query))
-		w.Header().Set("Content-Type", "audio/wav")
-		_, _ = w.Write(voicetest.WAV(f.rate, voicetest.Tone(f.rate, 400, 8000, time.Second/10))) // VOICEVOX also returns 16-bit PCM
-	default:
-		http.NotFound(w, r)
-	}
-}
-
-const phrase = `{"moras":[{"text":"コ","consonant":"k","consonant_length":0.05,"vowel":"o","vowel_length":0.1,"pitch":5.7}],"accent":1,"pause_mora":null,"is_interrogative":false}`
-
-func start(t *testing.T, o voicevox.Options) (*fake, *voicevox.Engine) {
+func start(t *testing.T, o voicevox.Options) (*voicevoxtest.Server, *voicevox.Engine) {
 	t.Helper()
-	f := &fake{t: t, phrase: phrase, rate: 24000, fails: map[string]int{}}
-	server := httptest.NewServer(f)
-	t.Cleanup(server.Close)
-	o.URL = server.URL
+	f := voicevoxtest.Start(t)
+	o.URL = f.URL
 	e, err := voicevox.New(o)
 	must.Succeed(t, err)
 	t.Cleanup(e.Close)
@@ -90,22 +40,22 @@ func say(t *testing.T, e *voicevox.Engine, text string, o voice.Options) (sample
 // TestSynthesize checks the requests for a text: both calls have the same style, and synthesis gets
 // the response to audio_query with the configured speed and the format, and otherwise unchanged.
 func TestSynthesize(t *testing.T) {
-	f, e := start(t, voicevox.Options{Speed: 150})
+	f, e := start(t, voicevox.Options{Speed: 150, Pitch: -5})
 	for range 2 {
 		if n, err := say(t, e, "こんにちは。", voice.Options{Language: "ja-JP"}); err != nil || n != 2400 || e.Name() != "voicevox" {
 			t.Errorf("%d samples, %v", n, err)
 		}
 	}
-	want := []string{"GET /speakers?", "POST /audio_query?speaker=3&text=%E3%81%93%E3%82%93%E3%81%AB%E3%81%A1%E3%81%AF%E3%80%82", "POST /synthesis?speaker=3"}
+	want := []string{"GET /speakers", "POST /audio_query 3 こんにちは。", "POST /synthesis 3"}
 	want = append(want, want[1:]...) // the styles are requested only once
-	if got := strings.Join(f.asked, "\n"); got != strings.Join(want, "\n") {
+	if got := strings.Join(f.Asked(), "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("it was asked\n%s", got)
 	}
-	if f.query["speedScale"] != 1.5 || f.query["outputSamplingRate"] != 24000.0 || f.query["outputStereo"] != false ||
-		f.query["pauseLengthScale"] != 1.0 || f.query["accent_phrases"] == nil {
-		t.Errorf("synthesis is asked with %v", f.query)
+	if query := f.Query(); query["speedScale"] != 1.5 || query["pitchScale"] != -0.05 || query["outputSamplingRate"] != 24000.0 ||
+		query["outputStereo"] != false || query["pauseLengthScale"] != 1.0 || query["accent_phrases"] == nil {
+		t.Errorf("synthesis is asked with %v", query)
 	}
-	f.rate = 48000
+	f.Rate = 48000
 	if n, err := say(t, e, "はい", voice.Options{}); err != nil || n < 2300 || n > 2500 {
 		t.Errorf("sound of 48 kHz: %d samples, %v", n, err)
 	}
@@ -115,14 +65,14 @@ func TestSynthesize(t *testing.T) {
 // unless it is not the ID of a style.
 func TestVoices(t *testing.T) {
 	_, lister := start(t, voicevox.Options{})
-	if list, err := lister.Voices(t.Context()); err != nil || !slices.Equal(list, []voice.Named{{Name: "3", Title: "ずんだもん（ノーマル）"}, {Name: "1", Title: "ずんだもん（あまあま）"}}) {
+	if list, err := lister.Voices(t.Context()); err != nil || len(list) != 6 || list[1] != (voice.Named{Name: "1", Title: "ずんだもん（あまあま）"}) {
 		t.Errorf("it lists %v; %v", list, err)
 	}
 	f, e := start(t, voicevox.Options{Voice: "1"})
-	for asked, spoke := range map[string]string{"": "1", "3": "3", "en-us": "1", "../x": "1", "888753760": "888753760"} {
-		f.asked = nil
-		if _, err := say(t, e, "はい", voice.Options{Voice: asked}); err != nil || len(f.asked) != 2 || !strings.HasSuffix(f.asked[1], "speaker="+spoke) {
-			t.Errorf("voice %q: %v, %v", asked, f.asked, err)
+	for asked, spoke := range map[string]string{"": "1", "3": "3", "en-us": "1", "../x": "1", "8": "8"} {
+		_, err := say(t, e, "はい", voice.Options{Voice: asked})
+		if requests := f.Asked(); err != nil || len(requests) != 2 || requests[1] != "POST /synthesis "+spoke {
+			t.Errorf("voice %q: %v, %v", asked, requests, err)
 		}
 	}
 }
@@ -137,26 +87,121 @@ func TestRejectedTexts(t *testing.T) {
 		}
 	}
 	japanese := voice.Options{Language: "ja"}
-	if n, err := say(t, e, " \n", japanese); n > 0 || err != nil || len(f.asked) > 0 {
-		t.Errorf("a blank text: %d samples, %v, %v", n, err, f.asked)
+	if n, err := say(t, e, " \n", japanese); n > 0 || err != nil || len(f.Asked()) > 0 {
+		t.Errorf("a blank text: %d samples, %v", n, err)
 	}
-	if _, err := say(t, e, strings.Repeat("あ", 1001), japanese); err == nil || len(f.asked) > 0 {
+	if _, err := say(t, e, strings.Repeat("あ", 1001), japanese); err == nil || len(f.Asked()) > 0 {
 		t.Errorf("too long a text: %v", err)
 	}
-	f.phrase = ""
-	if n, err := say(t, e, "😊", japanese); n > 0 || err != nil || len(f.asked) != 1 {
-		t.Errorf("without words: %d samples, %v, %v", n, err, f.asked)
+	f.Phrases = ""
+	if n, err := say(t, e, "😊", japanese); n > 0 || err != nil || len(f.Asked()) != 1 {
+		t.Errorf("without words: %d samples, %v", n, err)
 	}
 	stop := errors.New("stop")
-	f.phrase = phrase
+	f.Phrases = voicevoxtest.Phrase
 	if err := e.Synthesize(t.Context(), "はい", japanese, func([]int16) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("its output is not read: %v", err)
 	}
 }
 
+// TestFaces checks in which style each face is spoken: the style of the speaker that suits the face, unless the owner
+// has chosen another style than the speaker's first, or the styles of the faces.
+func TestFaces(t *testing.T) {
+	type faces map[string]string // the number of the style that is expected for each face
+	for name, c := range map[string]struct {
+		o     voicevox.Options
+		voice string // voice of the call
+		want  faces
+	}{
+		"first style":       {voicevox.Options{Voice: "3"}, "", faces{"": "3", "neutral": "3", "thinking": "3", "happy": "1", "loving": "1", "crying": "76", "sad": "76", "angry": "7", "icon": "3"}},
+		"no voice":          {voicevox.Options{}, "", faces{"": "3", "happy": "1"}},
+		"another style":     {voicevox.Options{Voice: "22"}, "", faces{"happy": "22", "sad": "22"}},
+		"the call's":        {voicevox.Options{Voice: "8"}, "3", faces{"": "3", "happy": "1"}},
+		"one style":         {voicevox.Options{Voice: "8"}, "", faces{"": "8", "happy": "8", "angry": "8"}},
+		"the owner's":       {voicevox.Options{Voice: "1", Styles: map[string]string{"sad": "ささやき", "angry": "ない", "happy": ""}}, "", faces{"sad": "22", "angry": "1", "happy": "1", "": "1"}},
+		"none":              {voicevox.Options{Voice: "3", Styles: map[string]string{}}, "", faces{"happy": "3", "sad": "3"}},
+		"unknown to server": {voicevox.Options{Voice: "3"}, "8", faces{"happy": "8"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, e := start(t, c.o)
+			for face, number := range c.want {
+				f.Asked()
+				_, err := say(t, e, "はい", voice.Options{Voice: c.voice, Emotion: face})
+				if asked := f.Asked(); err != nil || !slices.Contains(asked, "POST /audio_query "+number+" はい") || asked[len(asked)-1] != "POST /synthesis "+number {
+					t.Errorf("%q, which has style %s, is spoken by %v, %v", face, number, asked, err)
+				}
+			}
+		})
+	}
+	for _, face := range agent.Emotions() {
+		if err := (voicevox.Options{Styles: map[string]string{face.Name: "ノーマル"}}).Check(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := (voicevox.Options{Styles: map[string]string{"merry": "喜び"}}).Check(); err == nil || !strings.Contains(err.Error(), `styles has a face "merry", but the faces are angry, `) {
+		t.Error(err)
+	}
+}
+
+// TestUnknownNameOfAStyle checks that Check names the styles of the speaker if the owner's name of a style is unknown,
+// and that the face is spoken in the voice's own style.
+func TestUnknownNameOfAStyle(t *testing.T) {
+	_, e := start(t, voicevox.Options{Voice: "3", Styles: map[string]string{"happy": "あまあま", "sad": "なみた"}})
+	err := e.Check(t.Context())
+	if !errors.Is(err, voicevox.ErrNoStyle) || !strings.Contains(err.Error(), "styles has sad: なみた; ずんだもん has 3 ずんだもん（ノーマル）, 1 ずんだもん（あまあま）, ") {
+		t.Error(err)
+	}
+}
+
+// TestASpeakerThatVanished checks the error if the server no longer has the style, and that the cached speakers do not
+// hide new ones.
+func TestASpeakerThatVanished(t *testing.T) {
+	f, e := start(t, voicevox.Options{Voice: "3"})
+	for _, o := range []voice.Options{{Emotion: "happy"}, {}} {
+		f.Speakers = voicevoxtest.Speakers
+		if _, err := say(t, e, "はい", o); err != nil {
+			t.Fatal(err)
+		}
+		f.Speakers = `[{"name":"春日部つむぎ","styles":[{"name":"ノーマル","id":8}]}]`
+		_, err := say(t, e, "はい", o)
+		voicetest.Sentence(t, err, "has no style", "; set voice to one that it has: 8 春日部つむぎ（ノーマル）")
+	}
+	if _, err := say(t, e, "はい", voice.Options{Voice: "8"}); err != nil {
+		t.Error(err)
+	}
+	f.Speakers = `[{"name":"新しい人","styles":[{"name":"ノーマル","id":9}]}]`
+	if _, err := say(t, e, "はい", voice.Options{Voice: "9", Emotion: "happy"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCredit checks that the status names the speaker as the licences of VOICEVOX's voices ask for, once the server
+// has told the names.
+func TestCredit(t *testing.T) {
+	f, e := start(t, voicevox.Options{Voice: "8"})
+	if got := e.StatusText(); got != f.URL {
+		t.Errorf("before the check: %s", got)
+	}
+	for range 2 {
+		must.Succeed(t, e.Check(t.Context()))
+	}
+	if got := e.StatusText(); got != f.URL+"; where its voice is published, credit it: VOICEVOX:春日部つむぎ" {
+		t.Error(got)
+	}
+	if got := f.Asked(); !slices.Equal(got, []string{"GET /speakers", "GET /engine_manifest", "GET /speakers"}) {
+		t.Errorf("it was asked %v", got)
+	}
+	old, unnamed := start(t, voicevox.Options{})
+	old.Manifest = false
+	must.Succeed(t, unnamed.Check(t.Context()))
+	if got := unnamed.StatusText(); got != old.URL {
+		t.Errorf("a server without a manifest: %s", got)
+	}
+}
+
 // TestCheck checks that Check returns an error if the server does not have the style.
 func TestCheck(t *testing.T) {
-	for id, want := range map[string]string{"": "", "1": "", "3": "", "3009": "has no style 3009; its /speakers", "7": "has no style 7"} {
+	for id, want := range map[string]string{"": "", "1": "", "3": "", "3009": "has no style 3009; set voice to one that it has: 3 ずんだもん（ノーマル）, ", "77": "has no style 77"} {
 		_, e := start(t, voicevox.Options{Voice: id})
 		if err := e.Check(t.Context()); want != "" {
 			voicetest.Sentence(t, err, want, "VOICEVOX at http://127.0.0.1:")
@@ -165,7 +210,7 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	f, e := start(t, voicevox.Options{})
-	f.fails["/speakers"] = 500
+	f.Fails["/speakers"] = 500
 	voicetest.Sentence(t, e.Check(t.Context()), "has failed (HTTP 500: エンジンの都合)")
 	_, err := say(t, e, "はい", voice.Options{})
 	voicetest.Sentence(t, err, "has failed (HTTP 500")
@@ -193,17 +238,17 @@ func TestInvalidAnswers(t *testing.T) {
 		})
 	}
 	f, e := start(t, voicevox.Options{Voice: "3"})
-	f.fails["/synthesis"] = 422
+	f.Fails["/synthesis"] = 422
 	_, err := say(t, e, "はい", voice.Options{})
 	voicetest.Sentence(t, err, "refuses the request (HTTP 422: エンジンの都合)")
-	f.fails["/synthesis"] = 200
+	f.Fails["/synthesis"] = 200
 	_, err = say(t, e, "はい", voice.Options{})
 	voicetest.Sentence(t, err, "although wav was requested")
 }
 
 // TestOptions checks that New rejects invalid options.
 func TestOptions(t *testing.T) {
-	for name, o := range map[string]voicevox.Options{"a name": {Voice: "ずんだもん"}, "a path": {Voice: "../3"}, "slow": {Speed: 20}, "fast": {Speed: 201},
+	for name, o := range map[string]voicevox.Options{"a name": {Voice: "ずんだもん"}, "a path": {Voice: "../3"}, "slow": {Speed: 20}, "fast": {Speed: 201}, "deep": {Pitch: -16}, "high": {Pitch: 16},
 		"no address": {URL: "tcp://x"}} {
 		if _, err := voicevox.New(o); err == nil {
 			t.Errorf("%s is taken", name)

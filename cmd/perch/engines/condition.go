@@ -15,6 +15,7 @@ import (
 	"perch/event"
 	"perch/remote"
 	"perch/voice"
+	"perch/voice/voicevox"
 )
 
 // condition records whether an engine works, and which voices and languages it does not support.
@@ -67,9 +68,9 @@ func (c *condition) logUnsupported(o voice.Options, err error) {
 // maxUnsupported is the maximum number of entries in condition.unsupported.
 const maxUnsupported = 100
 
-// IsWarning reports whether the error of a check is only a limitation of a brain that works.
+// IsWarning reports whether the error of a check is only a limitation of an engine that works.
 func IsWarning(err error) bool {
-	return errors.Is(err, openai.ErrNoTools) || errors.Is(err, agent.ErrBlind)
+	return errors.Is(err, openai.ErrNoTools) || errors.Is(err, agent.ErrBlind) || errors.Is(err, voicevox.ErrNoStyle)
 }
 
 // watchedTools is a server of tools whose condition is recorded.

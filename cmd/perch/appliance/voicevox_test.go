@@ -1,0 +1,35 @@
+package appliance_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"perch/cmd/perch/appliancetest"
+	"perch/firmware-tools/simrobot"
+	"perch/voice/voicevox/voicevoxtest"
+)
+
+// TestVOICEVOX checks that an appliance that speaks by VOICEVOX speaks each sentence of a text by a request of its own,
+// in the style that suits the face, and that its status names the speaker to credit.
+func TestVOICEVOX(t *testing.T) {
+	t.Parallel()
+	server := voicevoxtest.Start(t)
+	h := appliancetest.Configured(t, fmt.Sprintf("language: ja\nspeech: {synthesizers: [{kind: voicevox, url: %q, voice: 3}]}\n", server.URL))
+	h.Eventually("the status has the credit", func() bool {
+		return strings.HasSuffix(h.Part("synthesizer voicevox").Note, "credit it: VOICEVOX:ずんだもん")
+	})
+	r := h.StartRobot(simrobot.Options{Stay: true, Forever: true})
+	h.Eventually("the channel is open", func() bool { return len(h.Talk.List()) == 1 })
+	h.Admin(http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/say", `{"text":"😢 雨です。傘がありません。"}`, nil)
+	want := []string{"POST /audio_query 76 雨です。", "POST /synthesis 76", "POST /audio_query 76 傘がありません。", "POST /synthesis 76"}
+	var asked []string
+	h.Eventually("both sentences are spoken", func() bool {
+		asked = append(asked, server.Asked()...)
+		first := max(0, slices.Index(asked, want[0]))
+		return slices.Equal(asked[first:min(first+len(want), len(asked))], want)
+	})
+	h.Eventually("both sentences are shown", func() bool { return r.HasShown("雨です。") && r.HasShown("傘がありません。") })
+}
