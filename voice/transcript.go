@@ -25,14 +25,14 @@ var markup = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // CleanTranscript returns the transcript for a recognizer's text. Its text is one line without
-// markup. It is refused if no letter or digit is left.
+// markup. It is refused as silence if no letter or digit is left.
 func CleanTranscript(text string) Transcript {
 	text = plain.Line(text)
 	for range 4 { // markup may be nested
 		text = plain.Line(markup().ReplaceAllString(text, " "))
 	}
 	if !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }) {
-		return Transcript{Refused: true}
+		return Transcript{Refused: true, Silence: true}
 	}
 	return Transcript{Text: text}
 }
@@ -40,12 +40,13 @@ func CleanTranscript(text string) Transcript {
 // filterTranscript removes the markup from a recognizer's transcript of u. It refuses a
 // sentence that recognizers invent for silence if u may have been silence.
 func filterTranscript(t Transcript, u *Utterance) Transcript {
+	silence := t.NoSpeech >= minNoSpeech || u.maybeSilent()
 	if t.Refused {
-		return Transcript{Refused: true}
+		return Transcript{Refused: true, Silence: t.Silence || silence}
 	}
 	cleaned := CleanTranscript(t.Text)
-	if cleaned.Refused || isInvented(cleaned.Text) && (t.NoSpeech >= minNoSpeech || u.maybeSilent()) {
-		return Transcript{Refused: true}
+	if cleaned.Refused || isInvented(cleaned.Text) && silence {
+		return Transcript{Refused: true, Silence: true}
 	}
 	cleaned.Language = t.Language
 	return cleaned

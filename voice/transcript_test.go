@@ -7,6 +7,7 @@ import (
 
 	"perch/must"
 	"perch/voice"
+	"perch/voice/voicetest"
 )
 
 func TestSpoken(t *testing.T) {
@@ -48,7 +49,7 @@ func (w writes) Recognize(context.Context, *voice.Utterance, voice.Options) (voi
 	return voice.Transcript(w), nil
 }
 
-// TestInventedSentencesBeginNoTurn checks that sentences that recognizers invent for silence are refused if
+// TestInventedSentencesBeginNoTurn checks that sentences that recognizers invent for silence are refused as silence if
 // the sound may have been silence, and accepted otherwise.
 func TestInventedSentencesBeginNoTurn(t *testing.T) {
 	quiet, loud := make([]int16, 2*voice.MicRate), make([]int16, 2*voice.MicRate)
@@ -75,8 +76,35 @@ func TestInventedSentencesBeginNoTurn(t *testing.T) {
 		u.Finish()
 		got, err := voice.Recognizers{writes{Text: c.text, NoSpeech: c.noSpeech}}.Recognize(t.Context(), u, voice.Options{})
 		must.Succeed(t, err)
-		if got.Refused != c.refused {
+		if got.Refused != c.refused || got.Silence != c.refused {
 			t.Errorf("%q, %.1f: %+v", c.text, c.noSpeech, got)
+		}
+	}
+}
+
+// TestSilence checks when an utterance that a recognizer refuses is silence: if the recognizer says so or says that it
+// is likely, or if the sound may have been silence.
+func TestSilence(t *testing.T) {
+	quiet, loud := make([]int16, voice.MicRate), make([]int16, voice.MicRate)
+	for i := range loud {
+		loud[i] = int16(8000*(i/40%2) - 4000)
+	}
+	for _, c := range []struct {
+		t       writes
+		pcm     []int16
+		silence bool
+	}{
+		{writes{Refused: true}, loud, false},
+		{writes{Refused: true}, quiet, true},
+		{writes{Refused: true, NoSpeech: 0.9}, loud, true},
+		{writes{Refused: true, Silence: true}, loud, true},
+		{writes{Text: "[BLANK_AUDIO]"}, loud, true},
+		{writes{Text: ""}, loud, true},
+	} {
+		got, err := voice.Recognizers{c.t}.Recognize(t.Context(), voicetest.Utterance(c.pcm), voice.Options{})
+		must.Succeed(t, err)
+		if !got.Refused || got.Silence != c.silence {
+			t.Errorf("%+v becomes %+v", c.t, got)
 		}
 	}
 }

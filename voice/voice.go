@@ -70,6 +70,9 @@ type Transcript struct {
 	// Refused is true if the recognizer found no text that it trusts, if its text has nothing
 	// but markup, or if its text is a sentence that recognizers invent for silence.
 	Refused bool
+	// Silence is true if nobody has spoken as far as can be told: the text has nothing but markup, or is a sentence
+	// that recognizers invent for silence, or the sound is as short and quiet as silence. Refused is then true, too.
+	Silence bool
 	// NoSpeech is the recognizer's probability that nobody has spoken, 0 to 1; 0 if unknown.
 	NoSpeech float64
 }

@@ -60,7 +60,7 @@ func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.
 	defer conn.Close()
 	transcript, err := r.runPipeline(ctx, conn, u)
 	if fault, ok := errors.AsType[*hass.Fault](err); ok && fault.Code == "stt-no-text-recognized" {
-		transcript, err = voice.Transcript{Refused: true}, nil
+		transcript, err = voice.Transcript{Refused: true, Silence: true}, nil
 	}
 	if err != nil {
 		return voice.Transcript{}, unavailable(ctx, err)

@@ -91,10 +91,10 @@ func TestTranscripts(t *testing.T) {
 			voice.Transcript{Text: "hello"}},
 		"after other words": {`{"type":"ping"}` + "\n" + `{"type":"voice-stopped","data":{"timestamp":1}}` + "\n" +
 			`{"type":"transcript","data":{"text":"hello"}}` + "\n", voice.Transcript{Text: "hello"}},
-		"empty":             {`{"type":"transcript","data":{"text":" \n"}}` + "\n", voice.Transcript{Refused: true}},
-		"no text":           {`{"type":"transcript"}` + "\n", voice.Transcript{Refused: true}},
-		"a remark":          {`{"type":"transcript","data":{"text":" [BLANK_AUDIO]"}}` + "\n", voice.Transcript{Refused: true}},
-		"remarks":           {`{"type":"transcript","data":{"text":"(music) *sighs*. ♪"}}` + "\n", voice.Transcript{Refused: true}},
+		"empty":             {`{"type":"transcript","data":{"text":" \n"}}` + "\n", voice.Transcript{Refused: true, Silence: true}},
+		"no text":           {`{"type":"transcript"}` + "\n", voice.Transcript{Refused: true, Silence: true}},
+		"a remark":          {`{"type":"transcript","data":{"text":" [BLANK_AUDIO]"}}` + "\n", voice.Transcript{Refused: true, Silence: true}},
+		"remarks":           {`{"type":"transcript","data":{"text":"(music) *sighs*. ♪"}}` + "\n", voice.Transcript{Refused: true, Silence: true}},
 		"a remark and more": {`{"type":"transcript","data":{"text":"(coughs) stop"}}` + "\n", voice.Transcript{Text: "stop"}},
 	} {
 		t.Run(name, func(t *testing.T) {
