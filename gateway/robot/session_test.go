@@ -377,6 +377,50 @@ func TestBusyRecognizersAreWaitedFor(t *testing.T) {
 	})
 }
 
+// TestAFalseAlarmEndsInSilence checks that after a wake word that nobody has said, in a silent room or a room with a noise,
+// the robot says nothing, no turn begins, and the channel closes when it is idle.
+func TestAFalseAlarmEndsInSilence(t *testing.T) {
+	for name, c := range map[string]struct {
+		transcript voice.Transcript // of the noise
+		noise      bool
+		want       string
+	}{
+		"silent room":          {voice.Transcript{}, false, "hello"},
+		"noise":                {voice.Transcript{Text: "[door slams]"}, true, "hello, stt …"},
+		"an invented sentence": {voice.Transcript{Text: "Thanks for watching!", NoSpeech: 0.9}, true, "hello, stt …"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recognizer := &scriptedRecognizer{always: c.transcript}
+			talking(t, answer("Yes."), func(k *talk) {
+				k.say(xiaozhi.ListenDetect{Text: "Hi, Stack Chan"})
+				k.listen(xiaozhi.Auto)
+				if c.noise {
+					k.speak()
+				}
+				k.quiet(50 * time.Second)
+				k.wantStory(c.want)
+				k.quiet(15 * time.Second)
+				if !isClosed(k.channel) || k.channel.reason != "idle" {
+					t.Errorf("the channel is closed because %q", k.channel.reason)
+				}
+				k.wantStory(c.want)
+				happened := k.happened()
+				for _, turn := range []string{"heard", "thinking_started", "speaking_started", "turn_ended"} {
+					if slices.Contains(happened, turn) {
+						t.Errorf("there was a turn: %v", happened)
+					}
+				}
+				for id := range k.turns.All() {
+					t.Errorf("turn %s is kept", id)
+				}
+			}, func(o *Options) {
+				o.Recognizer = voice.Recognizers{recognizer}
+				o.Phrases = func(_, name string) string { return name }
+			})
+		})
+	}
+}
+
 // TestAFailureBeforeThePhrasesAreMade checks that a phrase that is not synthesized yet is synthesized when it is needed.
 func TestAFailureBeforeThePhrasesAreMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -163,7 +163,7 @@ func (t *turn) synthesizePhrase(ctx context.Context, name string) error {
 }
 
 // listen recognizes an utterance while it is spoken. The text is empty if the recognizer did not
-// understand it; listen then makes the robot say so if start.Aloud is set. If the recognizers are busy, the
+// understand it; listen then makes the robot say so if start.Aloud is set and somebody has spoken. If the recognizers are busy, the
 // robot asks for a moment. If the recognizer fails, listen makes the robot say so, and returns the error.
 func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 	promised := false // the robot has asked for a moment
@@ -188,12 +188,12 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 		return "", fmt.Errorf("recognize: %w", err)
 	case transcript.Refused:
 		t.session.tap.Recognized(nil)
-		t.post(ctx, dialogue.Misheard{})
+		t.post(ctx, dialogue.Misheard{Silence: transcript.Silence})
 		name := phraseMisheard
 		if t.character.Speech.Deaf {
 			name = phraseUnhearing
 		}
-		if t.start.Aloud || promised {
+		if t.start.Aloud && !transcript.Silence || promised {
 			t.playPhrase(ctx, name)
 		}
 		return "", nil

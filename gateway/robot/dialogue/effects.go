@@ -79,7 +79,7 @@ type (
 type TurnStart struct {
 	Text         string
 	Announcement Announcement
-	Aloud        bool // if the utterance is not understood, the robot says so
+	Aloud        bool // if the utterance is not understood and not silence, the robot says so
 	Utterance    bool // the turn begins with an utterance
 }
 

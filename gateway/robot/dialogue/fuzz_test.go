@@ -176,7 +176,7 @@ func fromTurn(d *dialoguetest.Dice, st dialogue.State) dialogue.Input {
 	case 0:
 		return dialogue.Transcript{Text: "x"}
 	case 1:
-		return dialogue.Misheard{}
+		return dialogue.Misheard{Silence: d.Roll(2) == 0}
 	case 2:
 		if !st.Asking() {
 			return dialogue.QuestionPut{Question: &agent.Question{ID: "q", Text: "may I?"}}

@@ -20,6 +20,7 @@ type micState struct {
 	abortedAt     time.Time // when the robot last sent abort
 	typedAt       time.Time // when somebody last typed a text
 	misheard      int       // number of utterances that were not understood since the latest that was understood
+	excused       bool      // one of these was not silence, so that the robot has said that it did not understand
 
 	utteranceBegan time.Time // beginning of the utterance under way
 	packetAt       time.Time // time of the latest packet that was not muted; zero before the first packet of a manual utterance

@@ -59,6 +59,8 @@ var histories = []situation{
 	{"answers soon", "resting", "1s; text"},
 	{"answers later", "resting", "3s; text"},
 	{"misheard once", "recognizing", "misheard; nothing; drained"},
+	{"silence once", "recognizing", "silence; nothing; drained"},
+	{"silence then noise", "silence once", "listen auto; speech began; speech ended; misheard; nothing; drained"},
 	{"sensing", "quiet", "sensor"},
 	{"held", "quiet", "hold"},
 	{"opened late", "quiet", "57s; listen auto; 2s"},
@@ -111,6 +113,7 @@ func happenings() map[string]Input {
 
 		"transcript":   Transcript{"hi"},
 		"misheard":     Misheard{},
+		"silence":      Misheard{Silence: true},
 		"question put": QuestionPut{asked},
 		"inquiry put":  QuestionPut{&own.Question},
 		"answered":     QuestionAnswered{agent.Answer{Outcome: agent.AnswerTouch}},
@@ -250,7 +253,7 @@ func change(before, after State) string {
 func possible(name string, s State) bool {
 	fresh := s.turn.active && !s.question.isWaiting()
 	switch name {
-	case "transcript", "misheard":
+	case "transcript", "misheard", "silence":
 		return s.question.isWaiting() || fresh && !s.turn.understood && s.turn.announcement == Announcement{}
 	case "question put":
 		return fresh && s.turn.understood

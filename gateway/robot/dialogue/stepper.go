@@ -103,7 +103,7 @@ func (s *stepper) beginUtterance() {
 		s.emit(StartAnswer{})
 		return
 	}
-	s.beginTurn(TurnStart{Utterance: true, Aloud: s.mic.misheard == 0})
+	s.beginTurn(TurnStart{Utterance: true, Aloud: !s.mic.excused})
 	s.phase = hearing
 }
 

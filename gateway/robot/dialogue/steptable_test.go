@@ -134,7 +134,8 @@ speech began    | interrupted                                | =               |
 speech began    | ready, ready (realtime), put off           | hearing         | beginTurn utterance
 speech began    | thinking (realtime), speaking (realtime)   | hearing         | cancel, listening_started, beginTurn utterance
 speech began    | asked (realtime), answer awaited           | hearing, asked  | startAnswer
-speech began    | misheard once                              | hearing         | beginTurn utterance in silence
+speech began    | misheard once, silence then noise          | hearing         | beginTurn utterance in silence
+speech began    | silence once                               | hearing         | beginTurn utterance
 speech ended    | hearing, hearing (manual)                  | thinking        | finishUtterance
 speech ended    | hearing (realtime)                         | thinking        | finishUtterance
 speech ended    | answering                                  | thinking, asked | finishUtterance
@@ -147,6 +148,10 @@ misheard        | question to sound, question sounds         | quiet, asked    |
 misheard        | asked (realtime), answer awaited           | =               | stt …, misheard, listen
 misheard        | answer recognizing                         | ready, asked    | stt …, misheard, listen
 misheard        | elsewhere                                  | =               | stt …, misheard
+silence         | question to sound, question sounds         | quiet, asked    | stt …, misheard
+silence         | asked (realtime), answer awaited           | =               | stt …, misheard, listen
+silence         | answer recognizing                         | ready, asked    | stt …, misheard, listen
+silence         | elsewhere                                  | =               | stt …, misheard
 question put    | thinking, thinking (manual)                | thinking, asked | showQuestion, asked
 question put    | thinking (realtime)                        | thinking, asked | showQuestion, asked
 question put    | speaking, speaking (manual)                | speaking, asked | showQuestion, asked
@@ -283,6 +288,7 @@ timer           | recognizing (realtime), sensing, held      | 58s =           |
 timer           | hearing, hearing (realtime)                | 1.2s thinking   | finishUtterance
 timer           | hearing (manual)                           | 15s thinking    | finishUtterance
 timer           | resting, misheard once, noise then news    | 1m0s closing    | closeChannel idle
+timer           | silence once                               | 1m0s closing    | closeChannel idle
 timer           | cough in a story, aborted story            | 1m0s closing    | closeChannel idle
 timer           | woken                                      | 500ms thinking  | beginTurn awake
 timer           | news to begin                              | 55s =           | xiaozhi.KeepAlive

@@ -24,8 +24,8 @@ type (
 
 	// Transcript reports the words that the turn's recognizer has understood.
 	Transcript struct{ Text string }
-	// Misheard reports that an utterance was not understood.
-	Misheard struct{}
+	// Misheard reports that an utterance was not understood. Silence is as in voice.Transcript.
+	Misheard struct{ Silence bool }
 	// TurnFinished reports that the turn has queued all its speech. End is as in event.TurnEnded, or
 	// empty if there was nothing to answer, as after a noise. Reason says why a turn has failed.
 	TurnFinished struct{ End, Reason string }
@@ -60,7 +60,7 @@ func (SpeechEnded) step(s *stepper) {
 }
 
 func (in Transcript) step(s *stepper) {
-	s.mic.misheard, s.channel.activeAt = 0, s.now
+	s.mic.misheard, s.mic.excused, s.channel.activeAt = 0, false, s.now
 	isAnswer := s.question.isWaiting()
 	if !isAnswer {
 		s.turn.understood = true
@@ -73,10 +73,11 @@ func (in Transcript) step(s *stepper) {
 }
 
 // step shows that an utterance was not understood. If several utterances in a row are not
-// understood, only the first is also answered aloud (TurnStart.Aloud): otherwise a television could
-// make the robot talk forever.
-func (Misheard) step(s *stepper) {
+// understood, only the first that is not silence is also answered aloud (TurnStart.Aloud): otherwise a
+// television could make the robot talk forever.
+func (in Misheard) step(s *stepper) {
 	s.mic.misheard++
+	s.mic.excused = s.mic.excused || !in.Silence
 	s.emit(Send{xiaozhi.STT{Text: "…"}}, Publish{event.Misheard{}})
 	if s.question.isWaiting() && s.phase != hearing { // in phase hearing, the next answer is being spoken already
 		s.resumeListening()
