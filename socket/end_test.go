@@ -173,3 +173,17 @@ func TestCloseDuringASend(t *testing.T) {
 		}
 	}
 }
+
+// TestCloseReason checks that the reason of the other side's close frame can be read, and that there is none without a frame.
+func TestCloseReason(t *testing.T) {
+	for want, end := range map[string]func(*socket.Conn){
+		"the quota is exceeded": func(c *socket.Conn) { c.Close(socket.ServerError, "the quota is exceeded") },
+		"":                      func(c *socket.Conn) { c.Drop() },
+	} {
+		appliance, robot := pair(t, socket.Options{})
+		end(appliance)
+		if _, _, err := robot.Receive(); !errors.Is(err, io.EOF) || robot.CloseReason() != want {
+			t.Errorf("%v, reason %q, want %q", err, robot.CloseReason(), want)
+		}
+	}
+}

@@ -77,6 +77,7 @@ type Conn struct {
 	buf         []byte        // the message that Receive has returned
 	once        sync.Once     // lets only the first call of Close or Drop close the connection
 	over        chan struct{} // closed when the connection is closed
+	reason      string        // see CloseReason
 }
 
 // Accept upgrades an HTTP request to a WebSocket. It accepts every Origin, which the caller must check. If it returns an
@@ -193,6 +194,9 @@ func (c *Conn) Receive() (isText bool, data []byte, err error) {
 	}
 	kind, r, err := c.ws.NextReader()
 	if err != nil {
+		if closed, is := errors.AsType[*websocket.CloseError](err); is && closed.Code != websocket.CloseAbnormalClosure {
+			c.reason = closed.Text
+		}
 		return false, nil, endError(err)
 	}
 	c.pace.Took(1)
@@ -212,6 +216,10 @@ func (c *Conn) Receive() (isText bool, data []byte, err error) {
 		}
 	}
 }
+
+// CloseReason returns the reason in the other side's close frame, or "" if there is none. It may be called by the
+// goroutine that calls Receive, once Receive has returned an error.
+func (c *Conn) CloseReason() string { return c.reason }
 
 // endError returns the error of Receive for an error of the library.
 func endError(err error) error {
