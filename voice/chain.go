@@ -30,7 +30,7 @@ func (r Recognizers) Recognize(ctx context.Context, u *Utterance, o Options) (Tr
 	for _, engine := range r {
 		t, err := engine.Recognize(ctx, u, o)
 		if err == nil {
-			return filterTranscript(t, u), nil
+			return FilterTranscript(t, u), nil
 		}
 		if ctx.Err() != nil {
 			return t, err

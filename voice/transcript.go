@@ -37,9 +37,10 @@ func CleanTranscript(text string) Transcript {
 	return Transcript{Text: text}
 }
 
-// filterTranscript removes the markup from a recognizer's transcript of u. It refuses a
-// sentence that recognizers invent for silence if u may have been silence.
-func filterTranscript(t Transcript, u *Utterance) Transcript {
+// FilterTranscript removes the markup from a recognizer's transcript of u. It refuses a
+// sentence that recognizers invent for silence if u may have been silence. A Recognizers
+// filters its transcripts itself.
+func FilterTranscript(t Transcript, u *Utterance) Transcript {
 	silence := t.NoSpeech >= minNoSpeech || u.maybeSilent()
 	if t.Refused {
 		return Transcript{Refused: true, Silence: t.Silence || silence}
