@@ -128,32 +128,17 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 	if m.complete != nil && t.Robot != "" && t.Name == "" && t.Persona == nil && t.Brain == "" {
 		m.complete(&t)
 	}
-	c := m.conversation(t.Conversation, t.Now)
-	select {
-	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
-	case <-ctx.Done():
-		return ctx.Err()
+	sink, end, err := m.begin(ctx, t, out)
+	if err != nil {
+		return err
 	}
-	m.mu.Lock()
-	if t.Stranger() && !c.stranger {
-		// The history is of another robot with this ID, or from before the owner removed this robot.
-		c.history = nil
-	}
-	c.stranger = t.Stranger()
-	if len(c.history) > 0 || t.History == nil {
-		t.History = slices.Clone(c.history)
-	}
-	t.History = latest(t.History)
-	c.emoji = ""
-	m.mu.Unlock()
+	defer end()
 	var failures []error
-	sink := sink{mind: m, turn: t, out: out, conversation: c}
 	brains, done := m.brains()
 	defer done()
 	for _, brain := range sortBrains(brains, t.Brain) {
 		m.publish(t, event.ThinkingStarted{Brain: brain.Name()})
-		err := brain.Think(ctx, t, sink.send)
+		err := brain.Think(ctx, sink.turn, sink.send)
 		if err == nil {
 			return nil
 		}
@@ -169,6 +154,81 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 		}
 	}
 	return fmt.Errorf("%w: %w", ErrNoBrain, errors.Join(failures...))
+}
+
+// ErrUnheard is wrapped by the error of Hear if the words of the turn must be recognized.
+var ErrUnheard = errors.New("no brain has understood the speech")
+
+// Hears reports whether the brain that comes first understands speech. first is a value of Turn.Brain.
+func (m *Mind) Hears(first string) bool {
+	brains, done := m.brains()
+	defer done()
+	return firstHearer(brains, first) != nil
+}
+
+// firstHearer returns the brain that comes first if it is a Hearer that hears, otherwise nil. first is a value of
+// Turn.Brain.
+func firstHearer(brains []Brain, first string) Hearer {
+	if brains = sortBrains(brains, first); len(brains) > 0 {
+		if h, is := brains[0].(Hearer); is && h.Hears() {
+			return h
+		}
+	}
+	return nil
+}
+
+// Hear is Answer for a turn with Speech in place of Text. Only the brain that comes first is asked. If it does not
+// understand speech, or cannot be reached and has not spoken yet, the error wraps ErrUnheard: the caller then has the
+// words recognized, and calls Answer.
+func (m *Mind) Hear(ctx context.Context, t Turn, out func(Reply) error) error {
+	brains, done := m.brains()
+	defer done()
+	hearer := firstHearer(brains, t.Brain)
+	if hearer == nil {
+		return ErrUnheard
+	}
+	sink, end, err := m.begin(ctx, t, out)
+	if err != nil {
+		return err
+	}
+	defer end()
+	sink.asked = hearer.Name()
+	err = hearer.Think(ctx, sink.turn, sink.send)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case sink.outErr != nil:
+		return sink.outErr
+	case !sink.spoke && errors.Is(err, ErrAway):
+		return fmt.Errorf("%w: %s: %w", ErrUnheard, hearer.Name(), err)
+	}
+	return fmt.Errorf("%w: %s: %w", ErrNoBrain, hearer.Name(), err)
+}
+
+// begin waits for the previous turn of the conversation, and returns a sink for the turn, whose turn has the
+// history. The caller calls end at the end of the turn.
+func (m *Mind) begin(ctx context.Context, t Turn, out func(Reply) error) (_ *sink, end func(), err error) {
+	c := m.conversation(t.Conversation, t.Now)
+	select {
+	case c.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t.Stranger() && !c.stranger {
+		// The history is of another robot with this ID, or from before the owner removed this robot.
+		c.history = nil
+	}
+	c.stranger = t.Stranger()
+	if len(c.history) > 0 || t.History == nil {
+		t.History = slices.Clone(c.history)
+	}
+	t.History = latest(t.History)
+	c.emoji = ""
+	return &sink{mind: m, turn: t, out: out, conversation: c}, func() { <-c.turn }, nil
 }
 
 // sortBrains returns the brains in the order to ask them. first is a value of Turn.Brain:
@@ -251,8 +311,9 @@ type sink struct {
 	mind   *Mind
 	turn   Turn
 	out    func(Reply) error
-	spoke  bool  // whether a Say was passed to out
-	outErr error // error of the latest call of out
+	spoke  bool   // whether a Say or a Sound was passed to out
+	outErr error  // error of the latest call of out
+	asked  string // name of the brain to publish with the first reply, as an event.ThinkingStarted; "" if it is published
 
 	conversation *conversation
 	face, tag    string // name of the latest face in this turn, and its Felt.Tag; "" before the first
@@ -267,7 +328,21 @@ func (s *sink) send(r Reply) error {
 // handleReply remembers or publishes a reply where needed, and passes it to out unless it is a
 // note, a thought, an empty sentence, a repeated face, or an assumed face after another face.
 func (s *sink) handleReply(r Reply) error {
+	if heard, is := r.(Heard); is {
+		if err := s.out(heard); err != nil { // before the event that the brain thinks
+			return err
+		}
+	}
+	if s.asked != "" {
+		s.mind.publish(s.turn, event.ThinkingStarted{Brain: s.asked})
+		s.asked = ""
+	}
 	switch r := r.(type) {
+	case Heard:
+		return nil // passed on above
+	case Sound:
+		s.spoke = true
+		return s.out(r)
 	case Felt:
 		if r.Assumed && s.face != "" {
 			return nil

@@ -464,3 +464,51 @@ func TestAnAnimationOfATextTurnIsAGesture(t *testing.T) {
 		}
 	}
 }
+
+// hearer is a brain that understands speech.
+type hearer struct{ brain }
+
+func (*hearer) Hears() bool { return true }
+
+// TestHear tests that only a first brain that understands speech is asked, with the history, that thinking begins when it
+// has heard, and that its failure lets the words be recognized unless it has spoken.
+func TestHear(t *testing.T) {
+	say := agent.Sound{PCM: []int16{1}}
+	for name, c := range map[string]struct {
+		first     agent.Brain
+		unheard   bool
+		failed    bool
+		published []event.Event
+	}{
+		"a brain that cannot": {first: &brain{name: "text"}, unheard: true},
+		"it answers": {first: &hearer{brain{name: "ear", replies: []agent.Reply{agent.Heard{Text: "hello"}, say, agent.Done{}}}},
+			published: []event.Event{event.Heard{Text: "hello"}, event.ThinkingStarted{Brain: "ear"}}},
+		"it is away": {first: &hearer{brain{name: "ear", err: agent.ErrAway}}, unheard: true},
+		"it is cut off before it speaks": {first: &hearer{brain{name: "ear", replies: []agent.Reply{agent.Heard{Text: "hello"}}, err: agent.ErrAway}}, unheard: true,
+			published: []event.Event{event.Heard{Text: "hello"}, event.ThinkingStarted{Brain: "ear"}}},
+		"it is cut off while it speaks": {first: &hearer{brain{name: "ear", replies: []agent.Reply{say}, err: agent.ErrAway}}, failed: true,
+			published: []event.Event{event.ThinkingStarted{Brain: "ear"}}},
+		"its tools have run": {first: &hearer{brain{name: "ear", err: errors.New("after its tools had run")}}, failed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &published{}
+			m := newMind(p, nil, c.first, &hearer{brain{name: "other"}})
+			m.AddExchange("c", agent.Exchange{Heard: "a", Said: "b"}, noon)
+			err := m.Hear(t.Context(), agent.Turn{Conversation: "c", Now: noon}, func(r agent.Reply) error {
+				if h, is := r.(agent.Heard); is {
+					p.Publish("", "", event.Heard{Text: h.Text})
+				}
+				return nil
+			})
+			if errors.Is(err, agent.ErrUnheard) != c.unheard || errors.Is(err, agent.ErrNoBrain) != c.failed || (err != nil) != (c.unheard || c.failed) {
+				t.Error(err)
+			}
+			if !reflect.DeepEqual(p.events, c.published) {
+				t.Errorf("published %v, want %v", p.events, c.published)
+			}
+			if h, is := c.first.(*hearer); is && (len(h.heard) != 1 || len(h.heard[0].History) != 1) {
+				t.Errorf("the brain was given %+v", h.heard)
+			}
+		})
+	}
+}

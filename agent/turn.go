@@ -16,6 +16,7 @@ import (
 	"perch/device"
 	"perch/driver"
 	"perch/event"
+	"perch/voice"
 )
 
 // Turn is the input of a brain.
@@ -24,7 +25,7 @@ type Turn struct {
 	Robot        device.ID // "" if no robot takes part
 	Session      string
 	Untrusted    bool       // whether the turn must not control devices of the home; an untrusted robot is a stranger
-	Text         string     // what the person said
+	Text         string     // what the person said; "" if Speech is set
 	Now          time.Time  // the current time, in the configured time zone
 	Language     string     // BCP 47 tag
 	Name         string     // the robot's name in its home; may be ""
@@ -32,6 +33,9 @@ type Turn struct {
 	Brain        string     // kind of the brain to ask first, or "openai 2" for the second one of a kind; "" means the first in the list
 	Body         Body       // the robot; nil if no robot takes part
 	History      []Exchange // past turns; the Mind replaces them if it has a history of the conversation
+
+	// Speech is what the person says, perhaps while it is still being spoken, for a Hearer. It is nil in other turns.
+	Speech *voice.Utterance
 
 	// Publish publishes the events of the turn. If it is nil, the Mind publishes them for Robot and
 	// Session.
@@ -58,8 +62,8 @@ type Body interface {
 	Reboot(ctx context.Context) error
 }
 
-// Reply is one part of an answer: Felt, Say, Cue, Note, Thought, Ask, ToolStatus or Done. The
-// parts of an answer are one sequence, which keeps text, face and gestures in order.
+// Reply is one part of an answer: Felt, Say, Cue, Note, Thought, Ask, ToolStatus or Done, and in the
+// turn of a Hearer also Heard, Sound and Used. The parts of an answer are one sequence, which keeps text, face and gestures in order.
 type Reply interface{ isReply() }
 
 // Felt changes the face.
@@ -73,7 +77,25 @@ type Felt struct {
 }
 
 // Say is one sentence to be spoken, without emoji.
-type Say struct{ Text string }
+type Say struct {
+	Text string
+	// Sounds is true if the brain speaks the sentence itself: its sound comes as Sound, perhaps before or
+	// after the sounds of other sentences.
+	Sounds bool
+}
+
+// Heard is what a Hearer has understood of Turn.Speech. It may come after the beginning of the answer. An empty text
+// means that nobody has said anything.
+type Heard struct{ Text string }
+
+// Unwritten is the text of a Heard if the brain has understood the speech, but cannot tell its words.
+const Unwritten = "…"
+
+// Sound is a piece of the speech of a Hearer: 24 kHz PCM. It is only valid during the call that receives it.
+type Sound struct{ PCM []int16 }
+
+// Used reports tokens that the turn has used since the previous Used.
+type Used struct{ Tokens int }
 
 // Cue is a stage direction in the model's text. Robots perform the gesture of the kind
 // "anim", and ignore other kinds.
@@ -147,6 +169,9 @@ const (
 
 func (Felt) isReply()       {}
 func (Say) isReply()        {}
+func (Heard) isReply()      {}
+func (Sound) isReply()      {}
+func (Used) isReply()       {}
 func (Cue) isReply()        {}
 func (Note) isReply()       {}
 func (Thought) isReply()    {}
@@ -162,6 +187,13 @@ type Brain interface {
 	// error of out if out fails, the error of ctx if ctx ends, and an error that wraps
 	// ErrAway if the brain cannot answer at the moment.
 	Think(ctx context.Context, t Turn, out func(Reply) error) error
+}
+
+// Hearer is a Brain that may understand speech, and answer it with its own voice.
+type Hearer interface {
+	Brain
+	// Hears reports whether Think can answer a turn that has Turn.Speech in place of Turn.Text.
+	Hears() bool
 }
 
 // Silent is the brain of kind NoBrain, which never answers.
