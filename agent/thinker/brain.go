@@ -25,6 +25,7 @@ import (
 	"perch/limit"
 	"perch/plain"
 	"perch/remote"
+	"perch/voice"
 )
 
 // senses provide what a robot perceives.
@@ -75,6 +76,7 @@ const (
 	toolWithin  = time.Minute      // duration of a call
 	deepWithin  = 30 * time.Second // duration of think_hard
 	modelWithin = 5 * time.Minute  // total duration of the messages of the model
+	maxSounded  = 8 * time.Minute  // duration of the speech of a Speaker; see maxSpoken
 )
 
 // Brain implements agent.Brain with a Model: it writes the prompt, runs the called
@@ -135,6 +137,14 @@ func (k *Brain) Where() string {
 	return ""
 }
 
+// StatusText returns what the driver tells of the model while it works, or Where.
+func (k *Brain) StatusText() string {
+	if m, is := k.Model.(interface{ StatusText() string }); is {
+		return m.StatusText()
+	}
+	return k.Where()
+}
+
 // Close closes the model.
 func (k *Brain) Close() error {
 	if m, is := k.Model.(interface{ Close() error }); is {
@@ -151,13 +161,18 @@ func (k *Brain) Name() string { return k.Model.Name() }
 // action.
 func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	t.Language = cmp.Or(t.Language, k.Persona.Language)
-	r := &turnRun{Brain: k, turn: t, out: out, speech: NewSpeech(t.Language), clock: remote.NewWatch(ctx, modelWithin, modelWithin)}
+	r := &turnRun{Brain: k, model: k.Model, turn: t, out: out, speech: NewSpeech(t.Language), clock: remote.NewWatch(ctx, modelWithin, modelWithin)}
 	defer r.clock.Stop()
 	r.tools = k.toolsOf(ctx, t, turnHooks{&r.after, r.send})
 	p := Prompt{System: k.system(t), Messages: k.messages(t), Tools: r.tools.offered}
 	r.past = len(p.Messages) - 1
 	if t.Persona != nil {
 		p.Brain = t.Persona.Brain
+	}
+	if speaker, is := k.Model.(Speaker); is {
+		model := speaker.Begin(t)
+		defer func() { _ = model.Close() }()
+		r.model = model
 	}
 	for round := 0; ctx.Err() == nil; round++ {
 		if round == maxRounds {
@@ -190,6 +205,12 @@ func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 		p.Messages = append(append(p.Messages, m), results...)
 	}
 	return ctx.Err()
+}
+
+// Hears implements agent.Hearer.
+func (k *Brain) Hears() bool {
+	_, is := k.Model.(Speaker)
+	return is
 }
 
 // DescribeImage has the model answer a question about a picture. It returns agent.ErrBlind if the driver of the model
@@ -258,6 +279,7 @@ func (k *Brain) Limits() error {
 // turnRun is one turn while it is being answered.
 type turnRun struct {
 	*Brain
+	model    Model // Brain.Model, or what its Begin has returned
 	turn     agent.Turn
 	tools    toolset
 	speech   *Speech
@@ -269,11 +291,12 @@ type turnRun struct {
 	accepted int64         // tokens of history in a shortened prompt; 0 if it was not shortened
 	past     int           // number of messages of earlier turns at the beginning of the prompt
 	after    agent.End     // what the robot does after the turn
+	sounded  int           // number of samples of the model's own speech
 
 	mu    sync.Mutex // guards the fields below: tools may run at the same time, and each sends its status
 	out   func(agent.Reply) error
-	sent  bool // whether a reply was sent, other than a thought
-	spoke bool // whether a sentence was sent
+	sent  bool // whether a reply was sent, other than a thought, Heard and Used
+	spoke bool // whether a sentence or a sound was sent
 }
 
 // send passes replies to out, in order.
@@ -284,9 +307,13 @@ func (r *turnRun) send(replies ...agent.Reply) error {
 		if err := r.out(reply); err != nil {
 			return err
 		}
-		_, isThought := reply.(agent.Thought)
-		_, isSay := reply.(agent.Say)
-		r.sent, r.spoke = r.sent || !isThought, r.spoke || isSay
+		switch reply.(type) {
+		case agent.Thought, agent.Heard, agent.Used:
+			continue
+		case agent.Say, agent.Sound:
+			r.spoke = true
+		}
+		r.sent = true
 	}
 	return nil
 }
@@ -307,9 +334,14 @@ func (r *turnRun) message(p Prompt) (Message, Stop, error) {
 	ctx := r.clock.Context()
 	r.speech.StartMessage(p.Tools, r.thinksAloud())
 	r.clock.Start()
-	stop, err := r.Model.Continue(ctx, p, func(piece Piece) error {
+	spoken := false // whether the model speaks its text itself
+	stop, err := r.model.Continue(ctx, p, func(piece Piece) error {
 		r.clock.Pause() // speaking a sentence may take minutes
 		defer r.clock.Start()
+		if piece.Heard != nil || piece.Tokens > 0 || len(piece.Sound) > 0 {
+			return r.sendSpeech(piece)
+		}
+		spoken = spoken || piece.Spoken
 		if len(m.Calls) == maxCalls && piece.Call != nil {
 			return errEnough
 		}
@@ -319,14 +351,14 @@ func (r *turnRun) message(p Prompt) (Message, Stop, error) {
 			}
 		}
 		r.began = r.began || strings.TrimSpace(piece.Text) != ""
-		if err := r.send(r.speech.Write(piece.Text)...); err != nil || piece.Call == nil {
+		if err := r.send(sounding(r.speech.Write(piece.Text), spoken)...); err != nil || piece.Call == nil {
 			if err == nil && r.speech.Full() {
 				return errEnough
 			}
 			return cmp.Or(err, ctx.Err())
 		}
 		m.Calls = append(m.Calls, *piece.Call)
-		return r.send(r.speech.Flush()...) // the text before a call is spoken before the call is made
+		return r.send(sounding(r.speech.Flush(), spoken)...) // the text before a call is spoken before the call is made
 	})
 	r.clock.Pause()
 	late := r.clock.Silent() != ""
@@ -337,9 +369,9 @@ func (r *turnRun) message(p Prompt) (Message, Stop, error) {
 		stop, err = StopLength, nil
 	}
 	if err == nil && stop == StopLength {
-		err = r.send(r.speech.Cut()...)
+		err = r.send(sounding(r.speech.Cut(), spoken)...)
 	} else if err == nil {
-		err = r.send(r.speech.Flush()...)
+		err = r.send(sounding(r.speech.Flush(), spoken)...)
 	}
 	m.Text = r.speech.Text()
 	r.wrote = r.wrote || !silence().MatchString(withoutFace(m.Text))
@@ -351,6 +383,31 @@ func (r *turnRun) message(p Prompt) (Message, Stop, error) {
 		r.learnStyle(r.speech.Unopened(), r.wrote || len(m.Calls) > 0)
 	}
 	return m, stop, err
+}
+
+// sendSpeech sends what only a Speaker's pieces hold. It fails once the turn has maxSounded of sound.
+func (r *turnRun) sendSpeech(piece Piece) error {
+	switch {
+	case piece.Heard != nil:
+		return r.send(*piece.Heard)
+	case piece.Tokens > 0:
+		return r.send(agent.Used{Tokens: piece.Tokens})
+	case r.sounded >= int(maxSounded/time.Second)*voice.SpeakerRate:
+		return errEnough
+	}
+	r.sounded += len(piece.Sound)
+	return r.send(append(sounding(r.speech.FlushSentence(), true), agent.Sound{PCM: piece.Sound})...)
+}
+
+// sounding returns the replies, with Say.Sounds set to spoken.
+func sounding(replies []agent.Reply, spoken bool) []agent.Reply {
+	for i, reply := range replies {
+		if say, is := reply.(agent.Say); is && spoken {
+			say.Sounds = true
+			replies[i] = say
+		}
+	}
+	return replies
 }
 
 // addWritten adds to a message the calls of offered tools that the model has written into its text.

@@ -11,6 +11,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/voice"
 )
 
 // endless is a model that writes the same piece again and again, with pauses.
@@ -129,4 +130,38 @@ func TestDescribeImageTimesOut(t *testing.T) {
 			t.Errorf("after %s: %v", took, err)
 		}
 	})
+}
+
+// talker is a Speaker that speaks without end, faster than it can be played.
+type talker struct{ endless }
+
+func (m talker) Begin(agent.Turn) thinker.Speaking { return m }
+
+func (talker) Close() error { return nil }
+
+func (talker) Continue(ctx context.Context, _ thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
+	for range 24 * 3600 { // bounded, so that a failing test ends
+		if err := out(thinker.Piece{Sound: make([]int16, voice.SpeakerRate)}); err != nil {
+			return "", err
+		}
+	}
+	return thinker.StopEnd, ctx.Err()
+}
+
+// TestEndlessSpeech checks that the speech of a Speaker is bounded, and that a phrase says that it was cut off.
+func TestEndlessSpeech(t *testing.T) {
+	phrases := func(_, name string) string { return map[string]string{"cut_off": "I was cut off."}[name] }
+	seconds, said := 0, ""
+	err := thinker.New(thinker.Options{Model: talker{}, Phrases: phrases}).Think(t.Context(), agent.Turn{Speech: voice.NewUtterance()}, func(r agent.Reply) error {
+		switch r := r.(type) {
+		case agent.Sound:
+			seconds += len(r.PCM) / voice.SpeakerRate
+		case agent.Say:
+			said += r.Text
+		}
+		return nil
+	})
+	if err != nil || seconds != 8*60 || said != "I was cut off." {
+		t.Errorf("%d s of sound, %q, %v", seconds, said, err)
+	}
 }

@@ -28,6 +28,19 @@ type Model interface {
 	Continue(ctx context.Context, p Prompt, out func(Piece) error) (Stop, error)
 }
 
+// Speaker is implemented by a Model that may understand speech without a recognizer, and that speaks itself.
+type Speaker interface {
+	// Begin returns the model for one turn. If t.Speech is set, the speech takes the place of the text of the prompt's
+	// last message of a user. The caller closes the model after the turn.
+	Begin(t agent.Turn) Speaking
+}
+
+// Speaking is a Speaker during one turn. Each prompt after the first continues the previous one.
+type Speaking interface {
+	Model
+	Close() error
+}
+
 // Prompt is the whole input of a model.
 type Prompt struct {
 	System   string
@@ -95,13 +108,19 @@ type ToolCall struct {
 	Origin    any // data of the driver, which later prompts contain unchanged; may be nil
 }
 
-// Piece is a part of a message: some text, a thought, or one complete call.
+// Piece is a part of a message: some text, a thought, one complete call, or one of the things that only a
+// Speaker sends.
 type Piece struct {
 	Text    string
 	Call    *ToolCall
 	Thought bool // whether this piece is a thought, which the server has sent apart from the text
 	// Reasoning is the text of the thought. It is empty if the server hides the text.
 	Reasoning string
+
+	Heard  *agent.Heard // what the person has said
+	Sound  []int16      // 24 kHz PCM of the text
+	Spoken bool         // whether the sound of Text comes in other pieces
+	Tokens int          // tokens that the message has used
 }
 
 // TooLongError reports that a prompt has more tokens than the model's context.

@@ -16,8 +16,14 @@ import (
 // system returns the system prompt. The parts that change least often come first, because
 // servers cache the beginning of a prompt.
 func (k *Brain) system(t agent.Turn) string {
-	parts := []string{k.personaOf(t).Text, k.situation(t), speaking(), k.skilled(t)}
-	if k.Memory != nil {
+	how := speaking()
+	if t.Speech != nil {
+		how = speakingAloud
+	}
+	parts := []string{k.personaOf(t).Text, k.situation(t), how, k.skilled(t)}
+	if k.Memory != nil && t.Speech != nil {
+		parts = append(parts, k.remembered(t))
+	} else if k.Memory != nil {
 		parts = append(parts, "To remember a fact for good without a tool, write [REMEMBER: the fact], or with its type and tags, such as "+
 			"[REMEMBER feedback #lamp: no bright light in the evening]; it is not spoken.", k.remembered(t))
 	}
@@ -39,7 +45,10 @@ func (k *Brain) situation(t agent.Turn) string {
 	who := "You speak through an animated character on a screen."
 	if t.Body != nil {
 		who = "You speak through a small robot on a desk. It has a face that shows what you feel, a microphone and a loudspeaker. " +
-			"What it can do besides is among your tools. You hear by speech recognition, which mistakes words."
+			"What it can do besides is among your tools."
+		if t.Speech == nil {
+			who += " You hear by speech recognition, which mistakes words."
+		}
 	}
 	persona := k.personaOf(t)
 	if persona.Name != "" {
@@ -53,6 +62,9 @@ func (k *Brain) situation(t agent.Turn) string {
 	}
 	return who
 }
+
+// speakingAloud explains how a Speaker answers speech. It has no way to write a face that is not heard.
+const speakingAloud = "You hear the person, and the person hears your voice. Answer in one to three short sentences of plain words."
 
 // speaking explains how to write text that is spoken.
 func speaking() string {
@@ -147,7 +159,7 @@ func (k *Brain) messages(t agent.Turn) []Message {
 	}
 	for _, e := range slices.Backward(t.History) {
 		reply := cmp.Or(e.Said, "...") // Said is empty after an interruption before the first word, but models expect text
-		if first, _ := utf8.DecodeRuneInString(e.Emoji); first != utf8.RuneError {
+		if first, _ := utf8.DecodeRuneInString(e.Emoji); first != utf8.RuneError && t.Speech == nil {
 			face, _ := agent.EmotionOf(first)
 			reply = face.Offered().Emoji + " " + reply
 		}

@@ -178,6 +178,18 @@ func (s *Speech) speak(text string) {
 // tool call, keeps the face of this one unless it sets another.
 func (s *Speech) Flush() []agent.Reply { return s.flush(false) }
 
+// FlushSentence is Flush if the text ends like a sentence. It is for a model whose sound follows its text: whether more
+// letters follow the last sentence shows only after the sound.
+func (s *Speech) FlushSentence() []agent.Reply {
+	if len(s.cut.text) == 0 && s.pending == "" {
+		return nil
+	}
+	if last, _ := utf8.DecodeLastRuneInString(s.Text()); !strings.ContainsRune(".!?…。！？", last) {
+		return nil
+	}
+	return s.Flush()
+}
+
 // Cut is Flush for a message that was cut off, which may end inside a thought or a call.
 func (s *Speech) Cut() []agent.Reply { return s.flush(true) }
 
