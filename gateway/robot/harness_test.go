@@ -305,6 +305,7 @@ func (s soundFiles) Load(_ context.Context, name string) ([]int16, error) {
 // scriptedMind is a mind that answers with a function and records the exchanges.
 type scriptedMind struct {
 	answer func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
+	hear   func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error // nil if no brain understands speech
 
 	mu         sync.Mutex
 	remembered []agent.Exchange
@@ -312,6 +313,12 @@ type scriptedMind struct {
 
 func (m *scriptedMind) Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	return m.answer(ctx, t, out)
+}
+
+func (m *scriptedMind) Hears(string) bool { return m.hear != nil }
+
+func (m *scriptedMind) Hear(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
+	return m.hear(ctx, t, out)
 }
 
 func (m *scriptedMind) AddExchange(_ string, e agent.Exchange, _ time.Time) {

@@ -54,6 +54,11 @@ type robots interface {
 type mind interface {
 	// Answer answers a turn: it passes each reply to out, in order.
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
+	// Hears reports whether Hear can answer; first is a value of agent.Turn.Brain.
+	Hears(first string) bool
+	// Hear is Answer for a turn with Speech in place of Text. Its error wraps agent.ErrUnheard if the words must be
+	// recognized.
+	Hear(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
 	// AddExchange adds an exchange to the history of a conversation.
 	AddExchange(conversation string, e agent.Exchange, now time.Time)
 	// DescribeImage answers a question about a picture.

@@ -1,6 +1,7 @@
 package robot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,8 @@ type turn struct {
 	unread     error       // why a sentence was only shown; nil if all sentences were spoken
 	reboot     atomic.Bool // the robot restarts after the turn
 	transcript string      // words that the turn answers; only the loop uses it
+	heard      string      // words that a brain has understood without a recognizer
+	captions   captions    // sentences that the brain speaks itself
 
 	options   *Options    // options when the turn began
 	release   func()      // releases the engines of the options; see Options.Hold
@@ -84,12 +87,15 @@ func (t *turn) post(ctx context.Context, in dialogue.Input) { _ = t.session.post
 // perform does the work of the turn. It returns how the turn ended, as in event.TurnEnded, and the
 // reason for a failure. end is empty if there was nothing to answer, as after a noise.
 func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason string) {
-	text, err := t.start.Text, error(nil)
+	text, answered, err := t.start.Text, false, error(nil)
 	if t.start.Utterance {
+		answered, err = t.converse(ctx, u)
+	}
+	if text = cmp.Or(text, t.heard); t.start.Utterance && !answered && text == "" {
 		text, err = t.listen(ctx, u)
 	}
 	switch {
-	case err != nil:
+	case err != nil || answered:
 	case t.start.Announcement.Phrase != "":
 		err = t.speakPhrase(ctx, t.start.Announcement.Phrase)
 	case t.start.Announcement.Text != "":
@@ -105,7 +111,9 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 	case text == "":
 		return "", ""
 	default:
-		t.post(ctx, dialogue.Transcript{Text: text})
+		if text != t.heard {
+			t.post(ctx, dialogue.Transcript{Text: text})
+		}
 		err = t.askAgent(ctx, text)
 	}
 	switch {
@@ -247,12 +255,19 @@ func (t *turn) askAgent(ctx context.Context, text string) error {
 		}
 		defer release()
 	}
+	return t.ask(ctx, s.Mind.Answer, text, nil)
+}
+
+// ask has answer, a method of the mind, answer a text or the speech in an utterance, and speaks a phrase if the agent
+// fails. An error that wraps agent.ErrUnheard is no such failure.
+func (t *turn) ask(ctx context.Context, answer func(context.Context, agent.Turn, func(agent.Reply) error) error, text string, u *voice.Utterance) error {
+	s := t.session
 	within, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	watch := time.AfterFunc(t.options.Patience, func() { giveUp(errSilent) })
 	defer watch.Stop()
-	err := s.Mind.Answer(within, agent.Turn{
-		Conversation: string(s.robot.ID), Robot: s.robot.ID, Session: s.id, Untrusted: !t.trusted.Load(), Text: text,
+	err := answer(within, agent.Turn{
+		Conversation: string(s.robot.ID), Robot: s.robot.ID, Session: s.id, Untrusted: !t.trusted.Load(), Text: text, Speech: u,
 		Now: time.Now().In(t.options.Zone), Language: t.character.Speech.Language, Name: t.character.Name, Persona: t.character.Persona, Brain: t.character.Brain, Body: body{t},
 		Publish: func(e event.Event) {
 			t.details.add(e)
@@ -263,7 +278,7 @@ func (t *turn) askAgent(ctx context.Context, text string) error {
 		defer watch.Reset(t.options.Patience)
 		return t.handleReply(within, r)
 	})
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, agent.ErrUnheard) && !errors.Is(err, errNobodySpoke) {
 		if cause := context.Cause(within); errors.Is(cause, errSilent) {
 			err = fmt.Errorf("%w: %s", cause, t.options.Patience)
 		}
@@ -281,22 +296,39 @@ func (t *turn) askAgent(ctx context.Context, text string) error {
 
 // handleReply carries out one reply of the agent.
 func (t *turn) handleReply(ctx context.Context, r agent.Reply) error {
-	t.clock.endStage(event.StageFirstToken)
 	t.session.tap.Reply(r)
+	switch r.(type) {
+	case agent.Heard, agent.Used:
+	default:
+		t.clock.endStage(event.StageFirstToken)
+	}
 	switch r := r.(type) {
 	case agent.Felt:
 		return t.setFace(ctx, r.Emotion)
 	case agent.Cue:
 		return t.queueGesture(ctx, r)
+	case agent.Heard, agent.Sound, agent.Used:
+		return t.handleSpeech(ctx, r)
 	case agent.Say:
 		t.clock.endStage(event.StageFirstSentence)
+		if r.Sounds && !t.character.Speech.Mute {
+			return t.captions.add(ctx, t.speech, r.Text)
+		}
+		if err := t.captions.flush(ctx, t.speech); err != nil {
+			return err
+		}
 		return t.speakSentence(ctx, r.Text)
 	case agent.ToolStatus:
 		t.clock.setToolStatus(r.Status)
 	case agent.Ask:
+		if err := t.captions.flush(ctx, t.speech); err != nil {
+			r.Answer(agent.Answer{Outcome: agent.AnswerClosed})
+			return err
+		}
 		return t.askQuestion(ctx, agent.Question{ID: r.ID, Text: r.Text}, r.Within, r.Answer)
 	case agent.Done:
 		t.end = r.End
+		return t.captions.flush(ctx, t.speech)
 	}
 	return ctx.Err()
 }

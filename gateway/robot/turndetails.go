@@ -38,6 +38,7 @@ type Details struct {
 	Thoughts string     `json:"thoughts,omitempty"` // what the brain thought, in paragraphs
 	Tools    []ToolUse  `json:"tools,omitempty"`
 	Calls    []ToolCall `json:"calls,omitempty"`
+	Tokens   int        `json:"tokens,omitempty"` // tokens that the brain has used, if it counts them
 	Reason   string     `json:"reason,omitempty"` // cause of a failure
 }
 
@@ -63,6 +64,13 @@ func (d *turnDetails) add(e event.Event) {
 	case event.ToolStatus:
 		d.addTool(e)
 	}
+}
+
+// addTokens counts tokens that the brain has used.
+func (d *turnDetails) addTokens(n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.details.Tokens += n
 }
 
 // addTool adds a tool, or changes its status. It ignores tools beyond maxTurnTools. d.mu must be held.

@@ -137,6 +137,7 @@ func (t *Tap) Reply(r agent.Reply) {
 		t.record("mind ask", r.Text)
 	case agent.Done:
 		t.record("mind done", r.End)
+	case agent.Heard, agent.Sound, agent.Used: // what follows from them is recorded
 	default:
 		t.record("mind", nil) // the status of a tool, which is recorded as an event too
 	}
