@@ -96,7 +96,7 @@ func TestFaults(t *testing.T) {
 		"brains:\n  - kind: reflex\n    modle: x":                  ":3: brains.0.modle: there is no such key",
 		"brains: [{kind: openai, url: nonsense}]":                  ":1: brains.0.url: ",
 		"brains: [{kind: acp}]":                                    ":1: brains.0.command: an agent needs a command",
-		"brains: [{kind: gpt}]":                                    `:1: brains.0.kind: it must be one of acp, anthropic, assist, none, openai, reflex, not "gpt"`,
+		"brains: [{kind: gpt}]":                                    `:1: brains.0.kind: it must be one of acp, anthropic, assist, none, openai, realtime, reflex, not "gpt"`,
 		"brain_deep: [{kind: reflex}]":                             `:1: brain_deep.0.kind: it must be one of anthropic, openai, not "reflex"`,
 		"brains:\n- kind: reflex\n  num_ctx: 9":                    ":3: brains.0.num_ctx: reflex has no such key; it has kind, sentences",
 		"speech: {synthesizers: [{kind: espeak, rate: 8}]}":        ":1: speech.synthesizers.0.rate: espeak has no such key",

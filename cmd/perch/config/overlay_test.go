@@ -191,7 +191,7 @@ func TestAFaultInTheOverlay(t *testing.T) {
 		"nmae: x\n":                            ":1: nmae: there is no such key; perch unset nmae removes this setting, so that the configuration file decides again",
 		"robots:\n  idel: 1\n":                 ":2: robots.idel: there is no such key; perch unset robots.idel removes",
 		"robots: {idle: soon}\n":               ":1: robots.idle: \"soon\" is not a duration such as 60s, 5m or 24h; perch unset robots.idle removes",
-		"brains:\n- kind: none\n- kind: gpt\n": ":3: brains.1.kind: it must be one of acp, anthropic, assist, none, openai, reflex, not \"gpt\"; perch unset brains removes",
+		"brains:\n- kind: none\n- kind: gpt\n": ":3: brains.1.kind: it must be one of acp, anthropic, assist, none, openai, realtime, reflex, not \"gpt\"; perch unset brains removes",
 		"skins: {key_file: /x}\n":              ":1: skins: key and key_file are two places for one key; perch unset skins removes",
 	} {
 		o := overlaid(t, "name: house\nskins: {key: a-long-key}\n")

@@ -13,6 +13,7 @@ import (
 	"perch/agent/mcp"
 	brainopenai "perch/agent/openai"
 	"perch/agent/program"
+	"perch/agent/realtime"
 	"perch/agent/reflex"
 	"perch/agent/skill"
 	"perch/agent/thinker"
@@ -60,6 +61,7 @@ func Brains() driver.List[Brain, agent.Brain] {
 		driver.For(reflex.Driver(), Brain.reflex),
 		driver.For(thinker.BrainDriver[brainopenai.Options](brainopenai.Driver()), Brain.thinker),
 		driver.For(thinker.BrainDriver[anthropic.Options](anthropic.Driver()), Brain.thinker),
+		driver.For(thinker.BrainDriver[realtime.Options](realtime.Driver()), Brain.thinker),
 		driver.For(brainassist.Driver(), Brain.assist),
 		driver.For(acp.Driver(), Brain.acp),
 		driver.For(agent.SilentDriver(), func(Brain) struct{} { return struct{}{} }),

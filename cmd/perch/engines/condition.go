@@ -203,17 +203,23 @@ func (m watchedBrain) Think(ctx context.Context, t agent.Turn, out func(agent.Re
 	}
 	var outErr error
 	began := m.Now()
+	since := func() time.Time { // the wait for an answer to speech begins when the person has stopped speaking
+		if t.Speech != nil && t.Speech.FinishedAt().After(began) {
+			return t.Speech.FinishedAt()
+		}
+		return began
+	}
 	replied := m.trial
 	err := m.Brain.Think(ctx, t, func(r agent.Reply) error {
 		if !replied {
 			replied = true
-			m.waits.add(m.Now().Sub(began))
+			m.waits.add(m.Now().Sub(since()))
 		}
 		outErr = out(r)
 		return outErr
 	})
 	if ctx.Err() == nil && outErr == nil && (err == nil || errors.Is(err, agent.ErrAway) && !errors.Is(err, agent.ErrStranger)) {
-		m.RecordUse(began, err)
+		m.RecordUse(since(), err)
 	}
 	if limited, ok := m.Brain.(interface{ Limits() error }); ok && err == nil {
 		if limits := limited.Limits(); limits != nil {
@@ -221,6 +227,12 @@ func (m watchedBrain) Think(ctx context.Context, t agent.Turn, out func(agent.Re
 		}
 	}
 	return err
+}
+
+// Hears implements agent.Hearer.
+func (m watchedBrain) Hears() bool {
+	hearer, is := m.Brain.(agent.Hearer)
+	return is && hearer.Hears() && m.resting(m.trial) == nil
 }
 
 // DescribeImage implements agent.Seer. It returns agent.ErrBlind if the brain is not a Seer.
