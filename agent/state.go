@@ -48,6 +48,9 @@ type State struct {
 	// Mood is the current mood; nil before the first one.
 	Mood *event.Mood `json:"mood,omitempty"`
 
+	// Music is the name of the music that the robot plays, or that has paused for speech; "" means none.
+	Music string `json:"music,omitempty"`
+
 	// Gone tells whether the robot's MQTT connection has ended while Talking was false.
 	Gone bool `json:"-"`
 
@@ -159,6 +162,8 @@ func Fold(s State, e event.Envelope) State {
 			return s.withBase(Idle).withPassing(Failed, e.At.Add(failedFor))
 		}
 		return s.withBase(Idle) // without Attention, because a sound is not an answer
+	case event.Music:
+		return s.withMusic(ev, e.At)
 	case event.TurnEnded:
 		return s.withTurnEnded(ev, e.At)
 	case event.Fault:
@@ -183,7 +188,7 @@ func (s State) withConnected(robot device.ID, connected bool) State {
 // continues to show Sleeping.
 func (s State) offline() State {
 	s.Online, s.Talking = s.connected, false
-	s.running, s.Tools, s.SubAgents, s.questions = nil, 0, 0, nil
+	s.running, s.Tools, s.SubAgents, s.questions, s.Music = nil, 0, 0, nil, ""
 	if s.base != Sleeping {
 		s.base = Idle
 	}
@@ -214,6 +219,22 @@ func (s State) withTurnEnded(e event.TurnEnded, at time.Time) State {
 		return s.withBase(Sleeping).withPassing(Attention, at.Add(attentionFor))
 	}
 	return s.withBase(Idle).withPassing(Attention, at.Add(attentionFor))
+}
+
+// withMusic returns the state after music has begun, paused or stopped. A robot that plays music shows Idle: music
+// is not speech, and may last for hours.
+func (s State) withMusic(e event.Music, at time.Time) State {
+	s.Music = e.Name
+	switch {
+	case e.State == event.MusicPlaying:
+		return s.withBase(Idle)
+	case e.State == event.MusicStopped && e.Reason != "":
+		s = s.withPassing(Failed, at.Add(failedFor))
+	}
+	if e.State == event.MusicStopped {
+		s.Music = ""
+	}
+	return s
 }
 
 // withTool returns the state after a tool has started, ended or failed.

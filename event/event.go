@@ -215,6 +215,20 @@ type SoundEnded struct {
 	End  string `json:"end"`  // done, cancelled or failed
 }
 
+// Music is published when music begins, pauses for speech, goes on or stops. Music is neither speech nor a turn.
+type Music struct {
+	Name   string `json:"name"`             // name of the music in the configuration
+	State  string `json:"state"`            // playing, paused or stopped
+	Reason string `json:"reason,omitempty"` // why it could not be played on; left out otherwise
+}
+
+// Values of Music.State.
+const (
+	MusicPlaying = "playing"
+	MusicPaused  = "paused"
+	MusicStopped = "stopped"
+)
+
 // Values of TurnEnded.End.
 const (
 	EndDone      = "done"
@@ -578,6 +592,7 @@ func (Said) kind() string                { return "said" }
 func (Thought) kind() string             { return "thought" }
 func (SoundStarted) kind() string        { return "sound_started" }
 func (SoundEnded) kind() string          { return "sound_ended" }
+func (Music) kind() string               { return "music" }
 func (TurnEnded) kind() string           { return "turn_ended" }
 func (Perceived) kind() string           { return "perceived" }
 func (Notification) kind() string        { return "notification" }
