@@ -11,7 +11,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-packages="gcc libc6-dev pkg-config libopus-dev libopusfile-dev libspeexdsp-dev libpocketsphinx-dev pocketsphinx-en-us espeak-ng flite
+packages="gcc libc6-dev pkg-config libopus-dev libopusfile-dev libspeexdsp-dev libpocketsphinx-dev pocketsphinx-en-us espeak-ng flite ffmpeg
   open-jtalk open-jtalk-mecab-naist-jdic hts-voice-nitech-jp-atr503-m001
   iproute2 zopfli python3 python3-zeroconf curl ca-certificates procps"
 

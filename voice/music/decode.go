@@ -1,0 +1,239 @@
+package music
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"perch/child"
+	"perch/limit"
+	"perch/voice"
+	"perch/voice/program"
+)
+
+const (
+	niceness     = 5 // nice value of ffmpeg; Perch itself has 0, and so takes precedence
+	maxNested    = 3 // play lists that name each other
+	networkTypes = "http,https,tcp,tls,crypto,httpproxy"
+)
+
+// decode decodes a file from an offset, or a URL, and calls out as Playing.Play does.
+func (d *Decoder) decode(ctx context.Context, entry string, from time.Duration, out func([]int16) error) error {
+	if IsURL(entry) {
+		return d.stream(ctx, entry, maxNested, out)
+	}
+	args := []string{"-protocol_whitelist", "file"}
+	if from > 0 {
+		args = append(args, "-ss", strconv.FormatFloat(from.Seconds(), 'f', 3, 64))
+	}
+	return d.run(ctx, append(args, "-i", "file:"+entry), nil, func() {}, out)
+}
+
+// stream decodes what a URL leads to: sound, or a play list, whose entries are tried one after the other until one
+// has sound. nested is how many more play lists may follow.
+func (d *Decoder) stream(ctx context.Context, address string, nested int, out func([]int16) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return errors.New("its address in music is not a URL")
+	}
+	request.Header.Set("User-Agent", "Perch")
+	response, err := d.client.Do(request)
+	if err != nil && strings.Contains(err.Error(), `"ICY 200 OK"`) { // an old server, whose HTTP only ffmpeg understands
+		return d.fetch(ctx, address, out)
+	}
+	if err != nil {
+		return unreachable(ctx, request.URL.Host, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	at := response.Request.URL
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s; %s", at.Host, response.Status, cureAddress)
+	}
+	sound := bufio.NewReaderSize(&watched{response.Body, d.patience, ctx, cancel}, 4<<10)
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	head, err := sound.Peek(512) // other errors are returned by the next read
+	if errors.Is(err, errStalled) {
+		return errStalled
+	}
+	switch head = bytes.ToLower(bytes.TrimLeft(head, "\ufeff \t\r\n")); {
+	case isListType(kind), bytes.HasPrefix(head, []byte("#extm3u")), bytes.HasPrefix(head, []byte("[playlist]")), kind == "text/plain" && isPlaylist(at.Path):
+		text, err := io.ReadAll(io.LimitReader(sound, limit.File))
+		if err != nil {
+			return unreachable(ctx, at.Host, err)
+		}
+		return d.list(ctx, string(text), at, nested, out)
+	case kind == "text/html", kind == "application/xhtml+xml", bytes.HasPrefix(head, []byte("<")):
+		return errPage(at.Host)
+	}
+	return d.run(ctx, []string{"-protocol_whitelist", "pipe", "-i", "pipe:0"}, sound, func() { cancel(nil) }, out)
+}
+
+// isListType reports whether a media type is that of a play list.
+func isListType(kind string) bool {
+	switch kind {
+	case "audio/x-mpegurl", "audio/mpegurl", "application/x-mpegurl", "application/mpegurl", "application/vnd.apple.mpegurl", "audio/x-scpls", "application/pls+xml":
+		return true
+	}
+	return false
+}
+
+// list decodes the first entry of a play list that has sound, or the pieces of a stream.
+func (d *Decoder) list(ctx context.Context, text string, at *url.URL, nested int, out func([]int16) error) error {
+	if strings.Contains(text, "#EXT-X-") {
+		return d.fetch(ctx, at.String(), out)
+	}
+	if nested == 0 {
+		return fmt.Errorf("the play lists of %s name only each other; %s", at.Host, cureAddress)
+	}
+	entries, err := listed(text, at.String())
+	if err != nil {
+		return err
+	}
+	var first error
+	for _, entry := range entries[:min(len(entries), limit.Named)] {
+		sounded := false
+		err := d.stream(ctx, entry, nested-1, func(pcm []int16) error {
+			sounded = true
+			return out(pcm)
+		})
+		if err == nil || sounded || ctx.Err() != nil {
+			return err
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// fetch decodes a URL that ffmpeg itself fetches. It can fetch nothing but http and https.
+func (d *Decoder) fetch(ctx context.Context, address string, out func([]int16) error) error {
+	timeout := strconv.FormatInt(d.patience.Microseconds(), 10)
+	return d.run(ctx, []string{"-protocol_whitelist", networkTypes, "-rw_timeout", timeout, "-i", address}, nil, func() {}, out)
+}
+
+// unreachable returns the error for a station that cannot be reached. It leaves out the URL, which may hold a
+// password.
+func unreachable(ctx context.Context, host string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	return fmt.Errorf("%s cannot be reached: %w; check its address in music, and the network", host, err)
+}
+
+// errStalled is the error if no sound comes.
+var errStalled = errors.New("no sound comes any more")
+
+// watched is the body of a response, which must send something within patience.
+type watched struct {
+	io.Reader
+	patience time.Duration
+	ctx      context.Context // of the request
+	cancel   context.CancelCauseFunc
+}
+
+// Read implements io.Reader. It returns errStalled if nothing comes.
+func (w *watched) Read(p []byte) (int, error) {
+	timer := time.AfterFunc(w.patience, func() { w.cancel(errStalled) })
+	defer timer.Stop()
+	n, err := w.Reader.Read(p)
+	if err != nil && errors.Is(context.Cause(w.ctx), errStalled) {
+		err = errStalled
+	}
+	return n, err
+}
+
+// run runs ffmpeg with an input and calls out with its sound. It returns when ffmpeg has ended. If ctx ends, out
+// fails, or no sound comes for patience, run kills ffmpeg. closeInput makes a read of stdin return.
+func (d *Decoder) run(ctx context.Context, input []string, stdin io.Reader, closeInput func(), out func([]int16) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	args := append(append(d.command[1:len(d.command):len(d.command)], "-nostdin", "-hide_banner", "-loglevel", "error"), input...)
+	args = append(args, "-map", "0:a:0", "-ac", "1", "-ar", strconv.Itoa(voice.SpeakerRate), "-f", "s16le", "pipe:1")
+	cmd := exec.CommandContext(ctx, d.command[0], args...)
+	cmd.Env, cmd.Stdin, cmd.WaitDelay = child.Environ(os.Environ()), stdin, time.Second
+	var stderr program.Stderr
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("start ffmpeg: %w", err)
+	}
+	switch err := cmd.Start(); {
+	case errors.Is(err, exec.ErrNotFound):
+		return ErrNoFFmpeg
+	case err != nil:
+		return fmt.Errorf("start ffmpeg: %w", err)
+	}
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, niceness) // an error does no harm
+	timer := time.AfterFunc(d.patience, func() { cancel(errStalled) })
+	defer timer.Stop()
+	sounded, outErr := read(stdout, func(pcm []int16) error {
+		timer.Stop() // the time that out takes does not count
+		defer timer.Reset(d.patience)
+		return out(pcm)
+	})
+	cause := context.Cause(ctx)
+	if outErr != nil || cause != nil {
+		cancel(nil)
+		closeInput()
+	}
+	exitErr := cmd.Wait()
+	switch {
+	case outErr != nil:
+		return outErr
+	case cause != nil:
+		return cause
+	case errors.Is(exitErr, errStalled):
+		return errStalled
+	case sounded && exitErr == nil:
+		return nil
+	}
+	return &program.Fault{Name: "ffmpeg", Stderr: stderr.String(), Err: errNotSound}
+}
+
+// Errors of Play.
+var (
+	// ErrNoFFmpeg is the error if ffmpeg is not installed.
+	ErrNoFFmpeg = errors.New("the program ffmpeg is not installed; on Debian, apt install ffmpeg installs it")
+	errNotSound = errors.New("it is no sound that can be played; check its source in music")
+)
+
+// read reads 16-bit samples to their end, and calls out with them.
+func read(r io.Reader, out func([]int16) error) (sounded bool, err error) {
+	buffer := make([]byte, 2*voice.SpeakerFrame)
+	pcm := make([]int16, voice.SpeakerFrame)
+	for {
+		n, err := io.ReadFull(r, buffer)
+		for i := range n / 2 {
+			pcm[i] = int16(binary.LittleEndian.Uint16(buffer[2*i:]))
+		}
+		if n > 1 {
+			sounded = true
+			if err := out(pcm[:n/2]); err != nil {
+				return true, err
+			}
+		}
+		if err != nil {
+			return sounded, nil // the sound has ended; how ffmpeg has ended says why
+		}
+	}
+}
