@@ -9,8 +9,8 @@ import (
 	"perch/event"
 )
 
-// Inputs from other parts of the appliance. All but Ask, Withdraw, PlaySound, HangUp and Configure wait for
-// the robot's hello.
+// Inputs from other parts of the appliance. All but Ask, Withdraw, PlaySound, PlayMusic, StopMusic, HangUp and
+// Configure wait for the robot's hello.
 type (
 	// Announce makes the robot speak an announcement.
 	Announce struct{ Announcement }
@@ -45,6 +45,13 @@ type (
 		Sound  *Sound
 		Answer chan<- error // receives one value, nil if the sound is accepted; must have a buffer for it
 	}
+	// PlayMusic plays music, in place of earlier music, whenever nothing else is spoken or played.
+	PlayMusic struct {
+		Sound  *Sound       // its field Music is set
+		Answer chan<- error // as for PlaySound
+	}
+	// StopMusic stops the music.
+	StopMusic struct{}
 	// HangUp closes the channel.
 	HangUp struct{ Why string }
 	// Configure changes the settings.
@@ -61,7 +68,11 @@ func waitsForHello(in Input) bool {
 	return false
 }
 
-func (Abort) step(s *stepper)           { s.interrupt(true) }
+func (Abort) step(s *stepper) {
+	s.forgetMusic("")
+	s.interrupt(true)
+}
+
 func (CollectCommands) step(s *stepper) { s.emit(CollectWaiting{}) }
 func (in HoldChannel) step(s *stepper)  { s.channel.heldUntil = in.Until }
 func (Reboot) step(s *stepper)          { s.emit(Send{xiaozhi.Reboot{}}) }
@@ -166,13 +177,33 @@ func (in PlaySound) step(s *stepper) {
 	switch {
 	case s.phase == greeting:
 		s.emit(AnswerPlay{in.Answer, ErrOffline})
-	case s.turn.active || len(s.queue.waiting) > 0:
+	case s.turn.active && !s.playsMusic() || len(s.queue.waiting) > 0:
 		s.emit(AnswerPlay{in.Answer, ErrSpeaking})
 	case !s.channel.settled:
 		s.queue.waiting = []Announcement{{Sound: in.Sound}}
 		s.emit(AnswerPlay{in.Answer, nil})
 	default:
+		if s.turn.active {
+			s.halt(false)
+		}
 		s.beginTurn(TurnStart{Announcement: Announcement{Sound: in.Sound}})
 		s.emit(AnswerPlay{in.Answer, nil})
 	}
+}
+
+// step begins the music as soon as no turn is under way and no announcement waits.
+func (in PlayMusic) step(s *stepper) {
+	if s.phase == greeting {
+		s.emit(AnswerPlay{in.Answer, ErrOffline})
+		return
+	}
+	s.stopMusic()
+	s.music.sound = in.Sound
+	s.emit(AnswerPlay{in.Answer, nil})
+	s.speakNext()
+}
+
+func (StopMusic) step(s *stepper) {
+	s.stopMusic()
+	s.speakNext()
 }

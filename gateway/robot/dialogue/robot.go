@@ -38,6 +38,9 @@ func (in FromRobot) step(s *stepper) {
 		// the tts stop.
 		s.mic.abortedAt = s.now
 		s.requeue()
+		if m.Reason != xiaozhi.WakeWord { // a touch; after the wake word, the music goes on
+			s.forgetMusic("")
+		}
 		s.interrupt(true)
 	case xiaozhi.FromMCP:
 		s.emit(DeliverMCP{m.Payload})

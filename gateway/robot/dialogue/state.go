@@ -1,6 +1,7 @@
 package dialogue
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -47,6 +48,7 @@ type State struct {
 	turn         turnState
 	question     questionState
 	queue        queueState
+	music        musicState
 }
 
 // Settings are the settings that an owner can change while a channel is open.
@@ -129,6 +131,26 @@ type queueState struct {
 	openerUntil time.Time      // some announcements (see canYield) wait until then for the person who has opened the channel
 }
 
+// musicState is the music that the robot plays whenever nothing else is spoken or played. It is zero without music.
+type musicState struct {
+	sound *Sound
+	begun bool      // it was heard already
+	from  time.Time // after an interruption it waits until then, so that people can go on speaking
+}
+
+// playsMusic reports whether the turn under way plays the music.
+func (s *State) playsMusic() bool {
+	return s.music.sound != nil && s.turn.announcement.Sound == s.music.sound
+}
+
+// musicFrom returns when waiting music may go on.
+func (s *State) musicFrom() time.Time {
+	if s.queue.yieldsUntil.After(s.music.from) {
+		return s.queue.yieldsUntil
+	}
+	return s.music.from
+}
+
 func (q *queueState) push(a Announcement) { q.waiting = append(slices.Clip(q.waiting), a) }
 
 // pushFront puts an announcement before all others.
@@ -163,7 +185,7 @@ func (q *queueState) speakableFrom(a Announcement) time.Time {
 type Announcement struct {
 	Text     string
 	Phrase   string    // name of a phrase
-	Sound    *Sound    // sound to play
+	Sound    *Sound    // sound or music to play
 	Question *Question // question to ask
 	Notice   string    // ID of the notification that is spoken; empty if the announcement is not a notification
 	Command  string    // ID of the stored command that is carried out; empty if the announcement is not a stored command
@@ -178,10 +200,18 @@ func (a Announcement) canYield() bool { return (a.Notice != "" || a.Command != "
 // isSpeech reports whether the announcement is speech that is repeated if nobody has heard it.
 func (a Announcement) isSpeech() bool { return a.Text != "" || a.Question != nil }
 
-// Sound is a sound that a robot plays.
+// Sound is a sound or music that a robot plays.
 type Sound struct {
-	Name string
-	PCM  []int16 // 24 kHz
+	Name  string
+	PCM   []int16 // 24 kHz; nil for music
+	Music Music   // nil for a sound
+}
+
+// Music is music, which may last for hours.
+type Music interface {
+	// Play calls out with consecutive pieces of 24 kHz PCM until the music or ctx ends, or out returns an error. A
+	// later call goes on where the last one has stopped.
+	Play(ctx context.Context, out func(pcm []int16) error) error
 }
 
 // Question is a question that the appliance asks the people near a robot. Questions are compared by
@@ -202,6 +232,9 @@ func (q *Question) isExpired(now time.Time) bool { return !now.Before(q.Until) }
 
 // PhraseAwake is the name of the phrase that answers a wake word.
 const PhraseAwake = "awake"
+
+// PhraseMusic is the name of the phrase for music that cannot be played.
+const PhraseMusic = "music_failed"
 
 // CommandSay is the kind of command that speaks a sentence, as in event.Command.
 const CommandSay = "say"

@@ -64,7 +64,7 @@ func (s State) Check() error {
 		require(s.turn.active, "there is no turn")
 		require(s.mic.resumeAwaited.IsZero(), "a listen start is awaited during a turn")
 	case closing:
-		require(!s.turn.active, "a turn outlives the channel")
+		require(!s.turn.active && s.music == musicState{}, "a turn or music outlives the channel")
 		require(!slices.ContainsFunc(s.queue.waiting, func(a Announcement) bool { return a.Question != nil }), "a question outlives the channel")
 	}
 	if violations == nil {

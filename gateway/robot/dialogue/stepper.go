@@ -145,13 +145,43 @@ func (s *stepper) endWaiting(e Ending, match func(*Question) bool) {
 // withoutAnswer returns the ending of a question that nobody has answered.
 func withoutAnswer(o agent.Outcome) Ending { return Ending{Answer: agent.Answer{Outcome: o}} }
 
-// endSound publishes the end of the sound that the turn plays, if the sound has begun. It reports whether
-// the turn plays a sound: then no end of a turn is published.
+// endSound publishes the end of the sound that the turn plays, if the sound has begun, or that the music pauses or
+// has stopped. It reports whether the turn plays a sound or music: then no end of a turn is published.
 func (s *stepper) endSound(end string) bool {
-	if s.turn.announcement.Sound != nil && s.turn.begun {
-		s.emit(Publish{event.SoundEnded{Name: s.turn.announcement.Sound.Name, End: end}})
+	sound := s.turn.announcement.Sound
+	switch {
+	case sound == nil:
+		return false
+	case sound.Music == nil && s.turn.begun:
+		s.emit(Publish{event.SoundEnded{Name: sound.Name, End: end}})
+	case end == event.EndCancelled && s.playsMusic() && s.turn.begun:
+		s.emit(Publish{event.Music{Name: sound.Name, State: event.MusicPaused}})
+	case end != event.EndCancelled && s.playsMusic():
+		s.forgetMusic(s.turn.reason)
 	}
-	return s.turn.announcement.Sound != nil
+	return true
+}
+
+// forgetMusic ends the music, but not a turn that plays it. reason is why the music could not be played on; people
+// then hear a phrase.
+func (s *stepper) forgetMusic(reason string) {
+	music := s.music
+	s.music = musicState{}
+	if music.begun || reason != "" {
+		s.emit(Publish{event.Music{Name: music.sound.Name, State: event.MusicStopped, Reason: reason}})
+	}
+	if reason != "" {
+		s.queue.push(Announcement{Phrase: PhraseMusic})
+	}
+}
+
+// stopMusic ends the music, and the turn that plays it.
+func (s *stepper) stopMusic() {
+	playing := s.playsMusic()
+	s.forgetMusic("")
+	if playing {
+		s.halt(false)
+	}
 }
 
 // endAnnouncement clears the turn's announcement. If the announcement is a sentence, endAnnouncement publishes
@@ -257,10 +287,11 @@ func (s *stepper) stopAsking() {
 	s.speakNext()
 }
 
-// speakNext begins the first waiting announcement whose time has come (see speakableFrom), if no turn is
-// under way and the robot has left its connecting state. It rejects expired commands at the front of the queue.
+// speakNext begins the first waiting announcement whose time has come (see speakableFrom), if no turn but the music
+// is under way and the robot has left its connecting state. Without waiting announcements it begins the music. It
+// rejects expired commands at the front of the queue.
 func (s *stepper) speakNext() {
-	if s.turn.active || !s.channel.settled {
+	if s.turn.active && !s.playsMusic() || !s.channel.settled {
 		return
 	}
 	for len(s.queue.waiting) > 0 && s.queue.waiting[0].Command != "" && !s.now.Before(s.queue.waiting[0].Expires) {
@@ -269,7 +300,13 @@ func (s *stepper) speakNext() {
 	}
 	next := slices.IndexFunc(s.queue.waiting, func(a Announcement) bool { return !s.now.Before(s.queue.speakableFrom(a)) })
 	if next < 0 {
+		if s.music.sound != nil && !s.turn.active && len(s.queue.waiting) == 0 && !s.now.Before(s.musicFrom()) {
+			s.beginTurn(TurnStart{Announcement: Announcement{Sound: s.music.sound}})
+		}
 		return
+	}
+	if s.turn.active {
+		s.halt(false) // the music
 	}
 	first := s.queue.waiting[next]
 	s.queue.waiting = slices.Delete(slices.Clone(s.queue.waiting), next, next+1)
@@ -298,6 +335,7 @@ func (s *stepper) greet() {
 // close closes the channel. It ends all questions. Announcements that were not spoken stay in the queue,
 // where Unspoken finds them.
 func (s *stepper) close(why string) {
+	s.forgetMusic("")
 	if s.turn.active {
 		s.closeQuestion(agent.AnswerClosed)
 		s.emitCancel(false)
@@ -326,6 +364,7 @@ func (s *stepper) endIfDone() {
 		return
 	}
 	spoke, announced, begun, end := s.phase == speaking, s.turn.announcement.Text != "", s.turn.begun, s.turn.end
+	answered := !s.turn.announcement.isSpeech() && s.turn.announcement.Sound == nil // somebody has spoken to the robot
 	s.leaveHearing()
 	s.stopSpeech()
 	s.closeQuestion(agent.AnswerClosed)
@@ -341,7 +380,10 @@ func (s *stepper) endIfDone() {
 	if end != event.EndFailed || begun { // an announcement is not repeated once people have heard its beginning
 		s.endAnnouncement(s.turn.reason)
 	}
-	s.turn, s.queue.yieldsUntil = turnState{}, time.Time{}
+	s.turn, s.queue.yieldsUntil, s.music.from = turnState{}, time.Time{}, time.Time{}
+	if answered && s.music.begun {
+		s.music.from = s.now.Add(yieldFor)
+	}
 	if spoke && (announced || s.mic.misheard == 0) {
 		s.channel.activeAt = s.now // people get time to answer
 	}

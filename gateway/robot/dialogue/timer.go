@@ -87,9 +87,12 @@ func (s *State) Deadline() time.Time {
 		if a.Question != nil {
 			consider(a.Question.Until)
 		}
-		if !s.turn.active && s.channel.settled {
+		if (!s.turn.active || s.playsMusic()) && s.channel.settled {
 			consider(s.queue.speakableFrom(a))
 		}
+	}
+	if s.music.sound != nil && !s.turn.active && s.channel.settled && len(s.queue.waiting) == 0 {
+		consider(s.musicFrom())
 	}
 	if !s.channel.settled {
 		consider(s.channel.greeted.Add(settleAfter))

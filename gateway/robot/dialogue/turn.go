@@ -140,10 +140,14 @@ func (Progress) handleStart(s *stepper) {
 // handleFirstPacket handles the turn's first packet that was sent.
 func (Progress) handleFirstPacket(s *stepper) {
 	s.turn.begun = true
-	if sound := s.turn.announcement.Sound; sound != nil {
-		s.emit(Publish{event.SoundStarted{Name: sound.Name}})
-	} else {
+	switch sound := s.turn.announcement.Sound; {
+	case sound == nil:
 		s.emit(Publish{event.SpeakingStarted{}})
+	case sound.Music == nil:
+		s.emit(Publish{event.SoundStarted{Name: sound.Name}})
+	default:
+		s.music.begun = s.playsMusic()
+		s.emit(Publish{event.Music{Name: sound.Name, State: event.MusicPlaying}})
 	}
 	switch a := s.turn.announcement; {
 	case a.Notice != "":

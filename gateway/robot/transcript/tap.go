@@ -106,6 +106,10 @@ func (t *Tap) Command(in dialogue.Input) {
 		t.record("abort", nil)
 	case dialogue.PlaySound:
 		t.record("play", in.Sound.Name)
+	case dialogue.PlayMusic:
+		t.record("play", in.Sound.Name)
+	case dialogue.StopMusic:
+		t.record("stop music", nil)
 	case dialogue.Ask:
 		q := in.Question
 		t.record("ask", map[string]any{"id": q.ID, "text": q.Text, "within": q.Until.Sub(q.Asked).String()})

@@ -2,6 +2,7 @@
 package dialoguetest
 
 import (
+	"context"
 	"time"
 
 	"perch/agent"
@@ -58,7 +59,7 @@ func (d *Dice) FromRobot() xiaozhi.FromRobot {
 
 // Command returns an input of the appliance. A question expires less than 40 s after now.
 func (d *Dice) Command(now time.Time) dialogue.Input {
-	switch d.Roll(13) {
+	switch d.Roll(15) {
 	case 0:
 		return dialogue.Announce{Announcement: dialogue.Announcement{Text: "a"}}
 	case 1:
@@ -77,6 +78,10 @@ func (d *Dice) Command(now time.Time) dialogue.Input {
 		return dialogue.DecideQuestion{ID: "q", Allow: d.Roll(2) == 0}
 	case 8:
 		return dialogue.PlaySound{Sound: &dialogue.Sound{Name: "s", PCM: make([]int16, 3*voice.SpeakerFrame)}, Answer: make(chan error, 1)}
+	case 13:
+		return dialogue.PlayMusic{Sound: &dialogue.Sound{Name: "m", Music: song{}}, Answer: make(chan error, 1)}
+	case 14:
+		return dialogue.StopMusic{}
 	case 9, 10:
 		until := now.Add(time.Duration(d.Roll(40)) * time.Second)
 		d.asked = append(d.asked, &dialogue.Question{Question: agent.Question{ID: "q", Text: "may we?", Asked: now, Until: until}, Ended: make(chan dialogue.Ending, 1)})
@@ -87,4 +92,12 @@ func (d *Dice) Command(now time.Time) dialogue.Input {
 		}
 	}
 	return dialogue.Reboot{}
+}
+
+// song is music of 3 s.
+type song struct{}
+
+// Play implements dialogue.Music.
+func (song) Play(_ context.Context, out func([]int16) error) error {
+	return out(make([]int16, 50*voice.SpeakerFrame))
 }
