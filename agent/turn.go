@@ -32,6 +32,7 @@ type Turn struct {
 	Persona      *Persona   // the robot's persona; nil means the brain's default persona
 	Brain        string     // kind of the brain to ask first, or "openai 2" for the second one of a kind; "" means the first in the list
 	Body         Body       // the robot; nil if no robot takes part
+	Music        Music      // the owner's music, played by the robot; nil if there is none, or the robot is untrusted
 	History      []Exchange // past turns; the Mind replaces them if it has a history of the conversation
 
 	// Speech is what the person says, perhaps while it is still being spoken, for a Hearer. It is nil in other turns.
@@ -60,6 +61,17 @@ type Body interface {
 	Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error)
 	// Reboot restarts the robot after it has spoken the current speech.
 	Reboot(ctx context.Context) error
+}
+
+// Music is the owner's music, played by the robot of a turn.
+type Music interface {
+	// Names returns the names of the stations, files and folders. There is at least one.
+	Names() []string
+	// Play plays the music with a name, or the first if name is "", once the robot has spoken. It returns an error
+	// with its cure if the music cannot be played.
+	Play(ctx context.Context, name string) error
+	// Stop stops the music.
+	Stop(ctx context.Context) error
 }
 
 // Reply is one part of an answer: Felt, Say, Cue, Note, Thought, Ask, ToolStatus or Done, and in the

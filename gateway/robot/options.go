@@ -15,6 +15,7 @@ import (
 	"perch/event"
 	"perch/gateway/robot/dialogue"
 	"perch/voice"
+	"perch/voice/music"
 )
 
 // bus carries the appliance's events.
@@ -104,6 +105,7 @@ type Options struct {
 	Languages []string
 	// Character returns the character of a robot. It does not block.
 	Character func(device.ID) Character
+	Music     *music.Library // the owner's music; nil means none
 	Zone      *time.Location
 	Idle      time.Duration // idle time after which a channel is closed; 0 means never
 	Silence   time.Duration // silence that ends an utterance

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -57,7 +58,7 @@ type turn struct {
 func newTurn(s *session, number int, start dialogue.TurnStart, speech *playback.Speech, cancel context.CancelFunc) *turn {
 	o, release := s.shared.acquire()
 	return &turn{
-		session: s, number: number, start: start, cancel: cancel, options: o, release: release, character: o.Character(s.robot.ID), speech: speech,
+		session: s, number: number, start: start, cancel: cancel, options: o, release: sync.OnceFunc(release), character: o.Character(s.robot.ID), speech: speech,
 		utterances: make(chan *voice.Utterance, 1), answers: make(chan agent.Answer, 1),
 		decisions: make(chan agent.Answer, 1), end: agent.Continue,
 	}
@@ -100,6 +101,8 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 		err = t.speakPhrase(ctx, t.start.Announcement.Phrase)
 	case t.start.Announcement.Text != "":
 		err = t.speakText(ctx, t.start.Announcement.Text)
+	case t.start.Announcement.Sound != nil && t.start.Announcement.Sound.Music != nil:
+		err = t.playMusic(ctx, t.start.Announcement.Sound.Music)
 	case t.start.Announcement.Sound != nil:
 		// An empty sentence makes every firmware build enter its speaking state.
 		if err = t.speech.Sentence(ctx, ""); err == nil {
@@ -268,7 +271,7 @@ func (t *turn) ask(ctx context.Context, answer func(context.Context, agent.Turn,
 	defer watch.Stop()
 	err := answer(within, agent.Turn{
 		Conversation: string(s.robot.ID), Robot: s.robot.ID, Session: s.id, Untrusted: !t.trusted.Load(), Text: text, Speech: u,
-		Now: time.Now().In(t.options.Zone), Language: t.character.Speech.Language, Name: t.character.Name, Persona: t.character.Persona, Brain: t.character.Brain, Body: body{t},
+		Now: time.Now().In(t.options.Zone), Language: t.character.Speech.Language, Name: t.character.Name, Persona: t.character.Persona, Brain: t.character.Brain, Body: body{t}, Music: t.music(),
 		Publish: func(e event.Event) {
 			t.details.add(e)
 			s.publish(e)

@@ -19,6 +19,7 @@ type queue struct {
 	packets   int // number of packets in items
 	cancelled bool
 	skipped   bool               // everything before the next pause was dropped; see skipToPause
+	shut      bool               // mouths stay shut, because the sound is music; set before the first packet
 	begun     bool               // tts start was sent, and tts stop was not
 	sentence  sentenceProgress   // sentence being played
 	later     []sentenceProgress // progress of the sentences in items, in order

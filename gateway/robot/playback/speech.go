@@ -63,7 +63,7 @@ func (e *encoder) encodePacket(ctx context.Context, q *queue, pcm []int16) error
 	defer e.scheduler.release()
 	return e.codec.Encode(pcm, func(packet []byte) error {
 		it := item{packet: append([]byte(nil), packet...)}
-		if e.loudness.Watched() {
+		if e.loudness.Watched() && !q.shut {
 			it.levels = e.codec.Levels()
 		}
 		return q.add(ctx, it)
@@ -106,6 +106,9 @@ func (s *Speech) Face(ctx context.Context, e agent.Emotion) error {
 func (s *Speech) Sentence(ctx context.Context, text string) error {
 	return s.queue.add(ctx, item{sentence: &text})
 }
+
+// KeepMouthShut makes the sound that follows move no mouth, as music does not.
+func (s *Speech) KeepMouthShut() { s.queue.shut = true }
 
 // Gesture reports a gesture in the player's progress once everything before the gesture was sent.
 func (s *Speech) Gesture(ctx context.Context, name string) error {
