@@ -17,6 +17,7 @@ import (
 	"perch/ota"
 	"perch/perception"
 	"perch/store"
+	"perch/voice/music"
 	"perch/voice/sounds"
 )
 
@@ -74,7 +75,7 @@ func (a *Appliance) talkOptions(c *config.Config, e *engines.Set) robot.Options 
 		Greet: c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
 		Recognizer: e.Recognizers, Synthesizer: e.Synthesizers, Hold: e.Acquire, Voice: e.Voice(),
 		Speech: a.Agents.Characters.Speech(), Character: a.Agents.Characters.Of,
-		Phrases: e.Phrase, Languages: c.Language.List(),
+		Phrases: e.Phrase, Languages: c.Language.List(), Music: music.NewLibrary(c.MusicSources()),
 		Ending:   e.Ending,
 		Loudness: &a.loudness,
 		Quiet:    a.isQuiet,

@@ -57,6 +57,7 @@ func check(k *checker, c *Config, inApp bool) error {
 	checkSkins(k, c)
 	checkSkills(k, c.Skills)
 	checkCharacters(k, c.Characters)
+	checkMusic(k, c.Music)
 	checkRelays(k, c.Relays)
 	checkWeb(k, c.Web)
 	_, err := c.Firmware.VerificationKey()

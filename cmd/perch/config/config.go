@@ -82,6 +82,7 @@ type Config struct {
 	Mood       string            `yaml:"mood" group:"behaviour" label:"Moods" words:"feelings emotion happy sad face" options:"on=On;off=Off"`
 	Behaviours perception.Tuning `yaml:"behaviours" group:"behaviour"`
 	Rules      []Rule            `yaml:"rules" group:"behaviour" label:"Your own reactions" words:"automation when then trigger"`
+	Music      []Music           `yaml:"music" group:"behaviour" label:"Music and radio" words:"station stream song folder play"`
 	Web        Web               `yaml:"web" group:"network" label:"This page"`
 	Skins      Skins             `yaml:"skins" label:"Skins and avatars"`
 	Skills     Skills            `yaml:"skills" label:"Skills"`
@@ -119,6 +120,7 @@ func Default() Config {
 	c.Memory.MemoryTokens = 2048
 	c.Memory.HistoryTokens = 3000
 	c.Diary.Keep = 5000
+	c.Music = []Music{}
 	c.Web.Enabled = true
 	c.Skins.Vocabulary = agent.VocabularyRFC
 	c.Skins.VCCP = "localhost:3000"

@@ -36,6 +36,7 @@ func (d *Examination) Examine(ctx context.Context) {
 	d.checkClock()
 	d.checkPorts()
 	d.checkEngines(ctx)
+	d.checkMusic(ctx)
 	d.checkMQTT(ctx)
 	d.checkName(ctx)
 	d.checkRobots(ctx)

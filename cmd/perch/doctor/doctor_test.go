@@ -342,6 +342,19 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			},
 			func(t *testing.T, d *Examination) { d.checkMQTT(t.Context()) }, "mqtt", true, []string{"taken by another program", "mqtt.broker"}},
 
+		"no music": {nil, func(t *testing.T, d *Examination) { d.checkMusic(t.Context()) }, "", false, nil},
+		"music without ffmpeg": {
+			func(t *testing.T, d *Examination) {
+				t.Setenv("PATH", t.TempDir())
+				d.Config.Music = []config.Music{{Name: "jazz", Source: d.write(t, "jazz.mp3", "x", 0o600)}}
+			},
+			func(t *testing.T, d *Examination) { d.checkMusic(t.Context()) }, "music", true, []string{"ffmpeg is not installed", "apt install ffmpeg"}},
+		"music that is missing": {
+			func(t *testing.T, d *Examination) {
+				d.Config.Music = []config.Music{{Name: "jazz", Source: "/nowhere/jazz.mp3"}}
+			},
+			func(t *testing.T, d *Examination) { d.checkMusic(t.Context()) }, "music", true, []string{"jazz cannot be played", "there is no /nowhere/jazz.mp3"}},
+
 		"a robot that waits": {
 			func(t *testing.T, d *Examination) {
 				db := d.newDatabase(t)

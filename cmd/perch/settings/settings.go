@@ -113,7 +113,7 @@ func fault(err error) error {
 // appliesLive reports whether changes of a key and of all keys below it take effect without a restart.
 func appliesLive(key string) bool {
 	switch key {
-	case "language", "speech", "brains", "brain_deep", "persona", "characters", "memory", "diary.keep", "mood", "behaviours", "rules", "relays",
+	case "language", "speech", "brains", "brain_deep", "persona", "characters", "memory", "diary.keep", "mood", "behaviours", "rules", "music", "relays",
 		"bridge", "skins.key", "skins.key_file", "robots.each", "robots.idle", "robots.greeting", "robots.user_tools", "robots.keep_turns":
 		return true
 	}
