@@ -42,7 +42,7 @@ and unset work on the data directory (--data DIR).`,
 	}
 	robot := &cobra.Command{Use: "robot", Short: "List, name, adopt and forget robots, and make them speak"}
 	robot.AddCommand(robotListCommand(), robotShowCommand(), robotSayCommand(), robotAdoptCommand(), robotAddCommand(), robotTokenCommand(), robotForgetCommand(), robotRenameCommand(),
-		robotSetCommand(), robotGestureCommand(), robotRebootCommand())
+		robotSetCommand(), robotGestureCommand(), robotPlayCommand(), robotRebootCommand())
 	memory := &cobra.Command{Use: "memory", Short: "List, add, show and forget what the agent remembers"}
 	memory.AddCommand(memoryListCommand(), memoryAddCommand(), memoryShowCommand(), memoryForgetCommand(), memoryStatsCommand())
 	diary := &cobra.Command{Use: "diary", Short: "List what characters did, and check that nobody has changed it"}

@@ -73,7 +73,7 @@ var routeLocks = map[lock][]string{
 		"GET /api/v1/backup", "POST /api/v1/restore", "DELETE /api/v1/strangers", "GET /api/v1/refused", "DELETE /api/v1/refused",
 		"POST /api/v1/memory", "PUT /api/v1/memory/:id", "POST /api/v1/notifications/:id/ack", "GET /api/v1/sessions",
 		"GET /api/agent-memory", "GET /api/agent-memory/stats", "POST /api/agent-memory", "PUT /api/agent-memory/:id", "DELETE /api/agent-memory/:id",
-		"POST /api/v1/devices/:id/gesture", "GET /api/v1/gestures",
+		"POST /api/v1/devices/:id/gesture", "GET /api/v1/gestures", "POST /api/v1/devices/:id/music", "DELETE /api/v1/devices/:id/music", "GET /api/v1/music",
 		"GET /api/v1/characters", "GET /api/v1/characters/:id", "POST /api/v1/characters",
 		"DELETE /api/v1/characters/:id", "GET /api/v1/characters/:id/card",
 		"PUT /api/agents/:id", "POST /api/agents/:id/wallet", "DELETE /api/agents/:id/wallet",
@@ -98,7 +98,7 @@ var keylessHere = []string{"GET /admin/devices", "GET /admin/songs", "GET /xiaoz
 	"GET /api/v1/diary/verify", "GET /api/v1/notifications", "GET /api/v1/permissions", "GET /api/v1/memory", "GET /api/v1/memory/stats",
 	"GET /api/v1/devices", "GET /api/v1/devices/:id", "GET /api/v1/devices/:id/firmware", "GET /api/v1/devices/:id/picture",
 	"GET /api/v1/devices/:id/record", "GET /api/v1/devices/:id/tools", "GET /api/v1/firmware", "GET /api/v1/assets", "GET /api/v1/refused",
-	"GET /api/v1/gestures", "GET /api/v1/characters", "GET /api/v1/characters/:id", "GET /api/v1/characters/:id/card",
+	"GET /api/v1/gestures", "GET /api/v1/music", "GET /api/v1/characters", "GET /api/v1/characters/:id", "GET /api/v1/characters/:id/card",
 	"GET /api/v1/connections", "GET /api/v1/found", "GET /api/v1/engines", "GET /api/v1/engines/kinds", "GET /api/v1/timers", "GET /api/v1/relays", "GET /api/v1/doctor",
 	"GET /api/v1/logs", "GET /api/v1/sessions", "GET /api/agent-memory", "GET /api/agent-memory/stats"}
 

@@ -62,6 +62,11 @@ type talk interface {
 	Abort(ctx context.Context, id device.ID) error
 	Hangup(ctx context.Context, id device.ID, why string) error
 	Reboot(ctx context.Context, id device.ID) error
+	// Music returns the names of the owner's music.
+	Music() []string
+	// PlayMusic makes a robot play the music with a name, or the first if name is "", once it has spoken.
+	PlayMusic(ctx context.Context, id device.ID, name string) error
+	StopMusic(ctx context.Context, id device.ID) error
 	// Tools returns the tools of a connected robot, or the last known tools of a disconnected one.
 	Tools(id device.ID) []device.Tool
 	// Status returns the latest status report of a robot, if there is one.
@@ -205,6 +210,7 @@ type Device struct {
 	Talking   bool               `json:"talking"`            // the channel is open
 	State     agent.Shown        `json:"state"`
 	Emotion   string             `json:"emotion"`
+	Music     string             `json:"music,omitempty"` // name of the music that it plays, or that has paused for speech
 	Status    *event.RobotStatus `json:"status,omitempty"` // the latest status report
 	Senses    []string           `json:"senses,omitempty"` // what the robot perceives, as phrases
 	Tools     []string           `json:"tools,omitempty"`  // names of the tools
@@ -269,7 +275,7 @@ func (a *API) viewOf(r device.Robot, now time.Time) Device {
 		Given: r.Transport, Board: r.Board, Firmware: r.Firmware,
 		Address: r.Address, BaseURL: r.BaseURL,
 		FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, Adopted: r.Adopted(), Code: a.o.Robots.Code(r, now), Left: a.hasLeft(r),
-		Connected: state.Online, Talking: state.Talking, State: state.At(now), Emotion: state.Emotion.Name,
+		Connected: state.Online, Talking: state.Talking, State: state.At(now), Emotion: state.Emotion.Name, Music: state.Music,
 		Senses: a.o.Senses(r.ID, now),
 	}
 	if state.Online {

@@ -65,6 +65,13 @@ func (t *talk) Alert(_ context.Context, id device.ID, status, message, emotion s
 }
 func (t *talk) Abort(_ context.Context, id device.ID) error  { return t.note("abort", string(id)) }
 func (t *talk) Reboot(_ context.Context, id device.ID) error { return t.note("reboot", string(id)) }
+func (t *talk) Music() []string                              { return []string{"jazz", "news"} }
+func (t *talk) PlayMusic(_ context.Context, id device.ID, name string) error {
+	return t.note("play", string(id), name)
+}
+func (t *talk) StopMusic(_ context.Context, id device.ID) error {
+	return t.note("stop music", string(id))
+}
 func (t *talk) Hangup(_ context.Context, id device.ID, why string) error {
 	return t.note("hangup", string(id), why)
 }

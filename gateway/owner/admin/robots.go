@@ -35,6 +35,11 @@ type speech struct {
 	Text string `json:"text"`
 }
 
+// musicChoice is the body of a request to play music.
+type musicChoice struct {
+	Name string `json:"name"` // name of the music in the configuration; "" is the first
+}
+
 func (a *API) sendSpeech(ctx context.Context, id device.ID, s speech) (Accepted, error) {
 	if s.Text == "" || len(s.Text) > limit.Said {
 		return Accepted{}, httpserver.BadBody("text is needed, of at most 4000 bytes")

@@ -48,6 +48,7 @@ func (a *API) Routes(r gin.IRouter) {
 		noStore(c)
 		return a.addByHand(b)
 	}))
+	api.GET("/music", getHandler(func() (any, error) { return append([]string{}, a.o.Talk.Music()...), nil }))
 	api.GET("/gestures", getHandler(func() (any, error) { return a.o.Gestures, nil }))
 	api.GET("/refused", getHandler(func() (any, error) { return a.o.Refused(), nil }))
 	api.DELETE("/refused", actionHandler(http.StatusOK, func(*gin.Context) error { a.o.ForgetRefused(); return nil }))
@@ -322,6 +323,10 @@ func (a *API) robotRoutes(r gin.IRouter) {
 	r.POST("/gesture", robotBodyHandler(a, http.StatusAccepted, false, func(_ *gin.Context, robot device.Robot, g gesture) (any, error) {
 		return a.makeGesture(robot, g)
 	}))
+	r.POST("/music", robotBodyHandler(a, http.StatusAccepted, true, func(c *gin.Context, robot device.Robot, b musicChoice) (any, error) {
+		return gin.H{"ok": true}, a.o.Talk.PlayMusic(c.Request.Context(), robot.ID, b.Name)
+	}))
+	r.DELETE("/music", a.robotActionHandler(func(ctx context.Context, id device.ID) error { return a.o.Talk.StopMusic(ctx, id) }))
 	r.POST("/identify", a.robotHandler(http.StatusAccepted, func(c *gin.Context, robot device.Robot) (any, error) {
 		return a.identify(c.Request.Context(), robot)
 	}))
