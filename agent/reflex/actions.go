@@ -36,6 +36,8 @@ func actions() map[string]action {
 		"recall":     recall,
 		skillAction:  performSkill,
 
+		"music_play":      withMusic(playMusic),
+		"music_stop":      withMusic(stopMusic),
 		"photo":           withTool(photoTool, takePhoto),
 		"timer":           withTimers(setTimer(false)),
 		"reminder":        withTimers(setTimer(true)),

@@ -35,6 +35,7 @@ var files embed.FS
 type Book struct {
 	language  language.Tag
 	catalogue *language.Catalogue // nil in the zero Book
+	music     []intent            // intents that AddMusic adds
 	intents   []intent            // if a sentence is in several intents, the first intent is used
 	answers   []answer
 	lists     map[string]list   // key: name of the list
@@ -50,7 +51,7 @@ type intent struct {
 	fileIntent
 	sentences []sentence
 	source    string // file and line, or the skill
-	bundled   bool   // whether the intent comes with a skill
+	bundled   bool   // whether the intent comes with a skill or the owner's music
 }
 
 // answer is a possible answer to a yes-or-no question.
@@ -308,7 +309,12 @@ func (b *Book) addIntents(file string, fs fileIntents) error {
 		if err != nil {
 			faults = append(faults, err)
 		}
-		added = append(added, intent{fileIntent: f, sentences: sentences, source: source(file, f.line)})
+		in := intent{fileIntent: f, sentences: sentences, source: source(file, f.line)}
+		if in.bundled = isMusic(in); in.bundled {
+			b.music = append([]intent{in}, b.music...)
+			continue
+		}
+		added = append(added, in)
 	}
 	b.intents = append(added, b.intents...)
 	return errors.Join(faults...)

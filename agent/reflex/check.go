@@ -14,7 +14,7 @@ import (
 // check returns an error that joins all faults in the book.
 func (b *Book) check() error {
 	var faults []error
-	for _, in := range b.intents {
+	for _, in := range slices.Concat(b.intents, b.music) {
 		fault := func(err error) {
 			faults = append(faults, fmt.Errorf("%s: intent %q: %w", in.source, in.name, err))
 		}
@@ -87,14 +87,14 @@ func (b *Book) checkSlots(in intent, fault func(error)) {
 				count[sl.name]++
 				seen[sl.name] = true
 			}
-			if _, ok := b.lists[sl.list]; !ok {
+			if _, ok := b.lists[sl.list]; !ok && !(isMusic(in) && sl.list == musicSlot) {
 				fault(fmt.Errorf("%s: there is no list %q", s.source, sl.list))
 			}
 		}
 	}
 	for _, text := range []string{in.Answer, in.Missing, in.Key, in.Body} {
 		for _, p := range placeholder.FindAllStringSubmatch(text, -1) {
-			isResult := slices.Contains([]string{"time", "clock", "date", "name", "body", "left", "due", daysSlot}, p[1])
+			isResult := slices.Contains([]string{"time", "clock", "date", "name", "body", "left", "due", daysSlot}, p[1]) || isMusic(in) && p[1] == musicSlot
 			if !isResult && count[p[1]] < len(in.sentences) {
 				fault(fmt.Errorf("{%s} is not in every one of its sentences", p[1]))
 			}

@@ -13,6 +13,7 @@ import (
 	"perch/cmd/perch/drivers"
 	"perch/event"
 	"perch/language"
+	"perch/voice/music"
 	"perch/voice/sphinx"
 )
 
@@ -30,12 +31,12 @@ func New(before *Set, c *config.Config, h drivers.Brain, find func(context.Conte
 	if err != nil {
 		return nil, err
 	}
-	e := &Set{sentences: config.Sentences(c), language: speech.Language, publish: publish, findWyoming: find}
+	e := &Set{sentences: config.Sentences(c), music: music.NewLibrary(c.MusicSources()).Names(), language: speech.Language, publish: publish, findWyoming: find}
 	if before != nil {
 		e.earlier = before.All
 		defer func() { e.earlier = nil }()
 	}
-	sentences := []any{config.ReflexLanguages(c), e.sentences, e.language}
+	sentences := []any{config.ReflexLanguages(c), e.sentences, e.language, e.music}
 	for i, g := range [numGroups]struct {
 		madeFrom any
 		make     func() error

@@ -7,10 +7,11 @@ import (
 	"perch/agent/skill"
 )
 
-// prepareBook makes a book use the set's catalogue of languages, and adds the sentences of all
-// skills. skills may be nil. The error lists the sentences that were left out, and the reasons.
+// prepareBook makes a book use the set's catalogue of languages, and adds the sentences about the owner's music and
+// those of all skills. skills may be nil. The error lists the sentences that were left out, and the reasons.
 func (e *Set) prepareBook(book *reflex.Book, skills *skill.Library) error {
 	book.Share(e.words)
+	book.AddMusic(e.music)
 	if skills == nil {
 		return nil
 	}

@@ -35,6 +35,7 @@ type Set struct {
 	All          []*Engine
 
 	books     []*reflex.Book                // the reflex brain's sentences in each language of config.ReflexLanguages
+	music     []string                      // names of the owner's music
 	sentences string                        // path of the file with the owner's sentences; may be empty
 	loads     []func(context.Context) error // load the recognizers that run in this process
 	sources   map[string]thinker.ToolSource // servers of tools by their configurations
