@@ -55,6 +55,16 @@ func (k *Brain) ownTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 				return "It will be told.", k.Notify(a.Text, a.Urgency)
 			}))
 	}
+	if t.Music != nil {
+		names, _ := json.Marshal(t.Music.Names()) // strings can always be encoded
+		offer("play_music", "Play music or a radio station on the robot, until somebody stops it. It begins when you have spoken: say in a few words what comes.",
+			`{"name":{"type":"string","enum":`+string(names)+`}},"required":["name"]`,
+			toolFunc(func(ctx context.Context, a struct{ Name string }) (string, error) {
+				return "It begins when you have spoken.", t.Music.Play(ctx, a.Name)
+			}))
+		offer("stop_music", "Stop the music.", `{}`,
+			func(ctx context.Context, _ json.RawMessage) (string, error) { return "It is off.", t.Music.Stop(ctx) })
+	}
 	if k.Senses != nil && t.Body != nil {
 		look := offer("get_perception",
 			"What you have sensed of late: faces, sounds and where they came from, touches, your battery. Not what the camera sees now.", `{}`,
