@@ -14,6 +14,7 @@ import (
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/datadir"
 	"perch/device"
+	"perch/event"
 	"perch/firmware-tools/simrobot"
 	"perch/must"
 )
@@ -278,4 +279,33 @@ func seeTwoSettings(t *testing.T, c *chromium) {
 	first.says("h1", "Kitchen")
 	second.says("p-robot-settings", "Kitchen")
 	second.says("[data-test=name]", "Cellar")
+}
+
+// seeMusic checks that an owner chooses what a robot plays, sees why it cannot be played and what is played, and has
+// nothing to choose without music.
+func seeMusic(t *testing.T, c *chromium) {
+	h := appliancetest.Configured(t, "")
+	h.Adopt(kitchenMAC)
+	b := c.visit(t, h, "#/robots/"+kitchen)
+	b.sees("[data-test=say]")
+	b.lacks("[data-test=music]")
+	h.Admin(http.MethodPut, "/api/v1/config/music", `[{"name":"jazz","source":"/nowhere/jazz.mp3"}]`, nil)
+	b.sees("[data-test=music]")
+	b.allow("status of 409", "status of 502")
+	b.choose("[data-test=music]", "jazz")
+	b.says("[data-test=note]", "channel is closed")
+	b.click("[data-test=note] [data-test=close]")
+	b.until(`see.one("[data-test=music]").value === ""`)
+	h.StartCompanion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
+	h.WaitForTools(kitchen)
+	b.choose("[data-test=music]", "jazz")
+	b.says("[data-test=note]", "there is no /nowhere/jazz.mp3 on this machine")
+	b.until(`see.one("[data-test=music]").value === ""`)
+	b.axe("music that cannot be played")
+	open := h.Talk.List()
+	h.Bus.Publish(kitchen, open[0].Session, event.Music{Name: "jazz", State: event.MusicPlaying})
+	b.until(`see.one("[data-test=music]").value === "jazz"`)
+	b.choose("[data-test=music]", "")
+	h.Bus.Publish(kitchen, open[0].Session, event.Music{Name: "jazz", State: event.MusicStopped})
+	b.until(`see.one("[data-test=music]").value === ""`)
 }

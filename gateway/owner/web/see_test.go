@@ -28,6 +28,7 @@ func TestPage(t *testing.T) {
 		"added by hand":         seeAddByHand,
 		"a robot":               seeRobot,
 		"what is spoken":        seeSpeech,
+		"music":                 seeMusic,
 		"facts of robots":       seeFacts,
 		"a mood":                seeMood,
 		"two owners of a robot": seeTwoSettings,

@@ -48,6 +48,7 @@ export interface Now {
   state: string; // state of the face
   emotion: string;
   mood: Mood | null; // null before the first mood
+  music: string; // name of the music that it plays; "" for none
   status: Status | undefined;
   turns: Turn[]; // oldest first
   sensed: Sensed[]; // newest first
@@ -61,7 +62,7 @@ function text(v: unknown): string {
 }
 
 function fresh(robot: string): Now {
-  return { robot, session: "", online: false, talking: false, state: "idle", emotion: "neutral", mood: null, status: undefined, turns: [], sensed: [] };
+  return { robot, session: "", online: false, talking: false, state: "idle", emotion: "neutral", mood: null, music: "", status: undefined, turns: [], sensed: [] };
 }
 
 export class Board extends EventTarget {
@@ -116,6 +117,7 @@ export class Board extends EventTarget {
       f.talking = s["talking"] === true;
       f.state = s.state;
       f.emotion = text((s["emotion"] as { name?: unknown } | undefined)?.name) || "neutral";
+      f.music = text(s["music"]);
       f.mood = moodOf((s["mood"] as Record<string, unknown> | undefined) ?? {});
       this.tell(s.robot);
     }

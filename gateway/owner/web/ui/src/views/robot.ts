@@ -1,6 +1,7 @@
 // The view of a robot: its conversation, body, perceptions, tools and settings.
 
 import { css, html, nothing } from "lit";
+import { live } from "lit/directives/live.js";
 import { get, send } from "../lib/api.js";
 import { board, follow, type Record_ } from "../lib/board.js";
 import type { Event_ } from "../lib/feed.js";
@@ -55,6 +56,7 @@ export class RobotView extends View {
   private update_: Update = { installed_version: "", latest_version: "" };
   private images: Image[] = [];
   private characters: Character[] = [];
+  private music: string[] = [];
   private week: Week = { today: "", days: [] };
   static styles = [View.styles, css`
     .page { display: grid; gap: 1rem; grid-template-columns: minmax(0, 1.35fr) minmax(0, 1fr); align-items: start; }
@@ -76,7 +78,7 @@ export class RobotView extends View {
     this.reloadOn(
       ["robot_seen", "robot_adopted", "robot_renamed", "robot_online", "robot_offline", "robot_connected", "robot_disconnected", "tools_listed",
         "firmware_installed", "firmware_rolled_back", "firmware_failed", "firmware_offered"],
-      ["robot", "firmware", "characters"],
+      ["robot", "firmware", "characters", "settings"],
     );
     this.addEventListener("wish", (e) => void this.grant((e as CustomEvent<Wish>).detail));
   }
@@ -95,9 +97,9 @@ export class RobotView extends View {
   }
 
   protected async load(): Promise<void> {
-    const [device, tools, turns, update, images, characters, sums] = await Promise.all([
+    const [device, tools, turns, update, images, characters, sums, music] = await Promise.all([
       get<Device>(this.path), get<Tool[]>(`${this.path}/tools`), get<Record_[]>("api/v1/turns?limit=300"), get<Update>(`${this.path}/firmware`), get<Image[]>("api/v1/firmware"),
-      get<Character[]>("api/v1/characters"), week(this.robot),
+      get<Character[]>("api/v1/characters"), week(this.robot), get<string[]>("api/v1/music"),
     ]);
     board.learn(device.id, device);
     this.device = device;
@@ -107,6 +109,19 @@ export class RobotView extends View {
     this.images = images;
     this.characters = characters;
     this.week = sums;
+    this.music = music;
+  }
+
+  private async play(e: Event): Promise<void> {
+    const name = (e.target as HTMLSelectElement).value;
+    await this.do("music", () => (name ? send("POST", `${this.path}/music`, { name }) : send("DELETE", `${this.path}/music`)), () => "");
+    this.requestUpdate(); // shows what it plays again if it cannot play the choice
+  }
+
+  private musicChoice(d: Device) {
+    const now = board.now(d.id)?.music ?? "";
+    return html`<p-field label=${say("music")}><select data-test="music" ?disabled=${this.busy === "music"} .value=${live(now)} @change=${this.play}>
+      <option value="" ?selected=${now === ""}>${say("off")}</option>${this.music.map((name) => html`<option value=${name} ?selected=${name === now}>${name}</option>`)}</select></p-field>`;
   }
 
   private async grant(w: Wish): Promise<void> {
@@ -186,7 +201,8 @@ export class RobotView extends View {
           <p class="small"><a href="#/turns?robot=${encodeURIComponent(d.id)}">${say("allTurns")}</a></p></p-card>
         ${d.adopted ? html`<p-card class="own" heading=${say("settings")}><p-robot-settings .device=${d} .characters=${this.characters}></p-robot-settings></p-card>` : nothing}
       </div><div class="column second">
-        <p-card class="body" heading=${say("body")}><p-body .device=${d} .tools=${this.tools}></p-body></p-card>
+        <p-card class="body" heading=${say("body")}><p-body .device=${d} .tools=${this.tools}></p-body>
+          ${d.adopted && this.music.length > 0 ? this.musicChoice(d) : nothing}</p-card>
         <p-card class="senses" heading=${say("senses")}><p-senses .device=${d}></p-senses></p-card>
         <p-card class="actions" heading=${sayOf("actions")}><p-actions .character=${d.character ?? ""}></p-actions></p-card>
         ${c.photo ? html`<p-card class="camera" heading=${say("camera")}><p-camera .device=${d} .tools=${this.tools}></p-camera></p-card>` : nothing}
