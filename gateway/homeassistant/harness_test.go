@@ -38,6 +38,7 @@ type harness struct {
 	bus      *event.Bus
 	board    *agent.Board
 	log      *waittest.Buffer
+	music    []string // names of the owner's music
 }
 
 func newHarness() *harness {
@@ -51,7 +52,7 @@ func newHarness() *harness {
 	log := slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h.options = Options{
 		Services: command.Services{
-			Robots: h.registry, Talk: h.talk, Board: h.board, Bus: h.bus, Firmware: &stock{}, Gestures: perception.StockGestures(),
+			Robots: h.registry, Talk: h.talk, Board: h.board, Bus: h.bus, Firmware: &stock{}, Gestures: perception.StockGestures(), Music: func() []string { return h.music },
 			Phrase:   func(id device.ID, name string) string { return "😊 " + name + " is " + string(id) },
 			Notifier: notice.New(notice.Options{Store: notice.NewStore(&storetest.Table[notice.Notification]{}), Bus: h.bus, Log: log}),
 			Senses:   perception.NewIntake(h.bus, h.registry, log),
@@ -321,7 +322,11 @@ func (k *talker) Hangup(_ context.Context, id device.ID, why string) error {
 	return k.note(id, "hang up: %s", why)
 }
 func (k *talker) Reboot(_ context.Context, id device.ID) error { return k.note(id, "reboot") }
-func (k *talker) Tools(device.ID) []device.Tool                { return k.tools }
+func (k *talker) PlayMusic(_ context.Context, id device.ID, name string) error {
+	return k.note(id, "play %s", name)
+}
+func (k *talker) StopMusic(_ context.Context, id device.ID) error { return k.note(id, "stop music") }
+func (k *talker) Tools(device.ID) []device.Tool                   { return k.tools }
 
 func (k *talker) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
 	t, found := device.FindTool(k.tools, tool)

@@ -177,6 +177,10 @@ func (r *robots) publishDiscovery(v *state.Robot) {
 		Version: r.o.Version, BaseURL: v.Registered.BaseURL, Tools: r.tools(v), Senses: maps.Clone(v.Senses), Gestures: r.o.Gestures.Names(),
 		Characters: choices(v.Character, r.characters...), Brains: choices(v.Registered.Settings.Brain, r.o.Brains()...),
 		Languages: choices(v.Registered.Settings.Language, discovery.Languages()...)}
+	if names := r.o.Music(); len(names) > 0 {
+		card.Music = append([]string{discovery.MusicOff}, names...)
+	}
+	v.HasMusic = len(card.Music) > 0
 	announced := r.announcedIDs(string(id))
 	list, known := r.o.Voices()
 	card.Voices = discovery.Voices(v.Registered.Settings.Voice, list, known, announced)

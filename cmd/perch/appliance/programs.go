@@ -119,7 +119,7 @@ func (a *Appliance) newMirror(c *config.Config) error {
 	o.Senses, o.Firmware, o.Questions, o.Notices = a.intake, updates{a.Firmware}, a.viewers.Questions, a.Notices
 	o.Announced = store.NewTable[[]string](a.DB, "announced")
 	o.WaitingCommands = store.NewTable[[]homeassistant.Waiting](a.DB, "mqtt-waiting")
-	o.Gestures, o.Characters = a.gestures, a.Agents.Characters
+	o.Gestures, o.Characters, o.Music = a.gestures, a.Agents.Characters, a.Talk.Music
 	o.Brains = func() []string { return a.Config().BrainNames() }
 	o.Voices = func() ([]voice.Named, bool) { return a.Agents.Engines.Engines().Voices() }
 	o.Restart, o.Phrase = a.Restart, a.Agents.PhraseFor

@@ -57,6 +57,8 @@ type (
 		name     string
 		duration int64 // milliseconds; 0 is the usual duration of the gesture
 	}
+	// music makes the robot play music.
+	music struct{ name string }
 	// configure changes the settings of the robot.
 	configure struct{ change device.Change }
 	// Ask makes the robot ask people a question. Services.Ask carries out this command, because people may take minutes
@@ -119,6 +121,11 @@ func Parse(robot device.ID, thing string, payload []byte, find func(string) (dev
 		return parseEmotion(text)
 	case "gesture":
 		return parseGesture(text)
+	case "music":
+		if text == "" {
+			return nil, errors.New("the name of the music is needed; " + discovery.MusicOff + " stops it")
+		}
+		return music{text}, nil
 	case "volume", "brightness":
 		n, err := parseNumber(text)
 		return level{thing, n}, err

@@ -31,6 +31,7 @@ type Services struct {
 	Senses   intake
 	Firmware catalogue
 	Gestures perception.Gestures // the gestures that robots can make; without any, robots have no gesture entity
+	Music    func() []string     // returns the names of the owner's music; without any, robots have no music entity
 	Board    *agent.Board
 	Bus      *event.Bus
 	// Phrase returns a phrase for a robot to speak, such as "here", in the language of the robot.
@@ -70,6 +71,9 @@ type talk interface {
 	Abort(ctx context.Context, id device.ID) error
 	Hangup(ctx context.Context, id device.ID, why string) error
 	Reboot(ctx context.Context, id device.ID) error
+	// PlayMusic makes a robot play the owner's music with a name.
+	PlayMusic(ctx context.Context, id device.ID, name string) error
+	StopMusic(ctx context.Context, id device.ID) error
 	// Tools returns the tools of a connected robot, or the last known tools of a disconnected one.
 	Tools(id device.ID) []device.Tool
 	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
@@ -181,6 +185,8 @@ func (s Services) Execute(ctx context.Context, id device.ID, c Command) (Effect,
 		return Effect{}, err
 	case gesture:
 		return Effect{}, s.makeGesture(id, c)
+	case music:
+		return Effect{}, s.playMusic(ctx, id, c.name)
 	case level:
 		return Effect{Read: true, Change: StateChange(c)}, s.setLevel(ctx, id, c)
 	case turn:
@@ -232,6 +238,21 @@ type notListed struct{}
 
 func (notListed) Error() string { return "the robot has yet to list its tools" }
 func (notListed) Code() string  { return "robot_offline" }
+
+// playMusic makes a robot play music, or stop it if name is discovery.MusicOff.
+func (s Services) playMusic(ctx context.Context, id device.ID, name string) error {
+	if name == discovery.MusicOff {
+		if err := s.Talk.StopMusic(ctx, id); !Offline(err) {
+			return err
+		}
+		return nil // an offline robot is silent already
+	}
+	err := s.Talk.PlayMusic(ctx, id, name)
+	if Offline(err) {
+		return errors.New("the robot's channel is closed, and music is not kept for later; wake the robot first")
+	}
+	return err
+}
 
 // makeGesture makes a robot perform a gesture. It returns an error if the robot is not connected.
 func (s Services) makeGesture(id device.ID, c gesture) error {

@@ -25,11 +25,15 @@ type Card struct {
 	Tools      []device.Tool
 	Senses     Senses
 	Gestures   []string      // names of the gestures to choose from
+	Music      []string      // MusicOff and the names of the owner's music; empty if there is none
 	Characters []string      // IDs of the characters to choose from
 	Brains     []string      // names of the brains to choose from
 	Languages  []string      // BCP 47 tags of the languages to choose from
 	Voices     []voice.Named // the voices to choose from; see Voices
 }
+
+// MusicOff is the option of the music select that stops the music.
+const MusicOff = "off"
 
 // Voices returns the voices that a robot can choose from: the default (DefaultOption), the voices in list, and present, the
 // robot's present voice. It returns nil if the synthesizer lists no voices; the entity is then a text instead of a

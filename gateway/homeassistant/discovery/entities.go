@@ -252,6 +252,7 @@ func choiceRows(c Card) []row {
 		{platform: "select", key: "brain", name: "Brain", options: c.Brains, place: inConfig, icon: "brain"},
 		{platform: "select", key: "language", name: "Language", options: c.Languages, place: inConfig, icon: "translate"},
 		{platform: "select", key: "gesture", name: "Gesture", options: c.Gestures, icon: "hand-wave"},
+		{platform: "select", key: "music", name: "Music", options: c.Music, icon: "radio"},
 	}, func(r row) bool { return len(r.options) == 0 })
 }
 

@@ -15,7 +15,7 @@ import (
 	"perch/plain"
 )
 
-// Document is the JSON document with the state of a robot. Every key is always present. A nil pointer becomes null,
+// Document is the JSON document with the state of a robot. Every key but music is always present. A nil pointer becomes null,
 // which means that the value is unknown or not set.
 type Document struct {
 	Name        *string     `json:"name"`
@@ -39,12 +39,13 @@ type Document struct {
 	LED         *Light      `json:"led"`
 	Battery     *int        `json:"battery"` // per cent
 	Charging    *bool       `json:"charging"`
-	Signal      *string     `json:"signal"`      // strength of the Wi-Fi signal; see discovery.signals
-	Temperature *float64    `json:"temperature"` // degrees Celsius
-	Booted      *time.Time  `json:"booted"`      // time of the last check-in
-	Firmware    *string     `json:"firmware"`    // version
-	LastHeard   *string     `json:"last_heard"`  // the text that was heard last
-	Gesture     *string     `json:"gesture"`     // name of the present gesture
+	Signal      *string     `json:"signal"`          // strength of the Wi-Fi signal; see discovery.signals
+	Temperature *float64    `json:"temperature"`     // degrees Celsius
+	Booted      *time.Time  `json:"booted"`          // time of the last check-in
+	Firmware    *string     `json:"firmware"`        // version
+	LastHeard   *string     `json:"last_heard"`      // the text that was heard last
+	Gesture     *string     `json:"gesture"`         // name of the present gesture
+	Music       string      `json:"music,omitempty"` // name of the music, or discovery.MusicOff; missing if the owner has no music
 }
 
 // Light is the state of a light in Home Assistant's JSON schema.

@@ -39,6 +39,7 @@ type Robot struct {
 	Installing bool // a command asked for a firmware update, which the robot installs when it checks in next
 
 	Changed       bool      // Document may differ from the published document
+	HasMusic      bool      // the owner has music
 	MoodChanged   bool      // Mood may differ from the published mood
 	Published     time.Time // when Document was published last; zero if it was not
 	MoodPublished time.Time // when Mood was published last; zero if it was not
@@ -126,7 +127,7 @@ func Earliest(times ...time.Time) (earliest time.Time) {
 func (r *Robot) SetState(s agent.State, at time.Time) {
 	old := r.State
 	r.State, r.Seen = s, at
-	r.Changed = r.Changed || old.Emotion != s.Emotion || old.Session != s.Session || old.Online != s.Online || old.Talking != s.Talking
+	r.Changed = r.Changed || old.Emotion != s.Emotion || old.Session != s.Session || old.Online != s.Online || old.Talking != s.Talking || old.Music != s.Music
 }
 
 // Register sets the registry's data of the robot. If the board differs, another robot with the same MAC address has
@@ -284,6 +285,9 @@ func (r *Robot) Document() Document {
 		HeadYaw: degrees(r.Readings.HeadYaw), HeadPitch: degrees(r.Readings.HeadPitch), LED: r.Light, Battery: r.Readings.Battery,
 		Charging: r.Readings.Charging, Signal: optional(r.Readings.Signal), Temperature: r.Readings.Temperature,
 		Firmware: optional(r.Registered.Firmware), LastHeard: r.LastHeard, Gesture: r.gesture,
+	}
+	if r.HasMusic {
+		d.Music = cmp.Or(r.State.Music, discovery.MusicOff)
 	}
 	if r.State.Talking {
 		d.SessionID = optional(r.State.Session)
