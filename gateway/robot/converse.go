@@ -38,10 +38,7 @@ func (t *turn) converse(ctx context.Context, u *voice.Utterance) (answered bool,
 	case errors.Is(err, errNobodySpoke):
 		t.end = "" // as after a noise
 		t.session.tap.Recognized(nil)
-		t.post(ctx, dialogue.Misheard{})
-		if t.start.Aloud {
-			t.playPhrase(ctx, phraseMisheard)
-		}
+		t.post(ctx, dialogue.Misheard{Silence: true})
 		return true, nil
 	case errors.Is(err, agent.ErrUnheard):
 		return false, nil // the engine's condition tells why
