@@ -9,6 +9,7 @@ import (
 
 	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 	"perch/voice/voicevox/voicevoxtest"
 )
 
@@ -17,7 +18,11 @@ import (
 func TestVOICEVOX(t *testing.T) {
 	t.Parallel()
 	server := voicevoxtest.Start(t)
-	h := appliancetest.Configured(t, fmt.Sprintf("language: ja\nspeech: {synthesizers: [{kind: voicevox, url: %q, voice: 3}]}\n", server.URL))
+	// A robot with a name does not ask for one.
+	file := fmt.Sprintf("language: ja\nspeech: {synthesizers: [{kind: voicevox, url: %q, voice: 3}]}\nrobots: {each: [{robot: a0b1c2d3e4f5, name: kitchen}]}\n", server.URL)
+	c, written := appliancetest.Config(), must.Value(appliancetest.Load(appliancetest.WriteConfig(t, file)))(t)
+	c.Language, c.Speech, c.Robots.Each = written.Language, written.Speech, written.Robots.Each
+	h := appliancetest.Start(t, c, t.TempDir())
 	h.Eventually("the status has the credit", func() bool {
 		return strings.HasSuffix(h.Part("synthesizer voicevox").Note, "credit it: VOICEVOX:ずんだもん")
 	})
