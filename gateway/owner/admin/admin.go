@@ -210,7 +210,7 @@ type Device struct {
 	Talking   bool               `json:"talking"`            // the channel is open
 	State     agent.Shown        `json:"state"`
 	Emotion   string             `json:"emotion"`
-	Music     string             `json:"music,omitempty"` // name of the music that it plays, or that has paused for speech
+	Music     string             `json:"music,omitempty"`  // name of the music that it plays, or that has paused for speech
 	Status    *event.RobotStatus `json:"status,omitempty"` // the latest status report
 	Senses    []string           `json:"senses,omitempty"` // what the robot perceives, as phrases
 	Tools     []string           `json:"tools,omitempty"`  // names of the tools
