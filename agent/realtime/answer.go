@@ -66,15 +66,15 @@ func (a *answer) handle(ctx context.Context, e serverEvent) (thinker.Stop, error
 	}
 	switch e.Type {
 	case "conversation.item.input_audio_transcription.completed":
-		return "", a.hear(e.Transcript)
+		return "", a.handleTranscript(e.Transcript)
 	case "conversation.item.input_audio_transcription.failed":
-		return "", a.hear(agent.Unwritten)
+		return "", a.handleTranscript(agent.Unwritten)
 	case "response.created":
 		a.current = cmp.Or(e.Response.ID, "unnamed")
 	case "response.output_audio_transcript.delta", "response.audio_transcript.delta":
-		return "", a.pass(thinker.Piece{Text: e.Delta, Spoken: true})
+		return "", a.sendPiece(thinker.Piece{Text: e.Delta, Spoken: true})
 	case "response.output_text.delta", "response.text.delta":
-		return "", a.pass(thinker.Piece{Text: e.Delta})
+		return "", a.sendPiece(thinker.Piece{Text: e.Delta})
 	case "response.output_audio.delta", "response.audio.delta":
 		pcm, err := decodeSound(e.Delta)
 		if err != nil {
@@ -86,7 +86,7 @@ func (a *answer) handle(ctx context.Context, e serverEvent) (thinker.Stop, error
 		if pcm = a.toRobot.Resample(pcm); len(pcm) == 0 {
 			return "", nil
 		}
-		return "", a.pass(thinker.Piece{Sound: append([]int16(nil), pcm...)})
+		return "", a.sendPiece(thinker.Piece{Sound: append([]int16(nil), pcm...)})
 	case "response.function_call_arguments.done":
 		return "", a.call(e.CallID, e.Name, e.Arguments)
 	case "response.output_item.done":
@@ -94,13 +94,13 @@ func (a *answer) handle(ctx context.Context, e serverEvent) (thinker.Stop, error
 			return "", a.call(e.Item.CallID, e.Item.Name, e.Item.Arguments)
 		}
 	case "response.done":
-		return a.end(ctx, e.Response)
+		return a.handleDone(ctx, e.Response)
 	}
 	return "", nil
 }
 
-// hear passes on what the person has said.
-func (a *answer) hear(transcript string) error {
+// handleTranscript passes on what the person has said.
+func (a *answer) handleTranscript(transcript string) error {
 	if !a.untranscribed {
 		return nil
 	}
@@ -111,8 +111,8 @@ func (a *answer) hear(transcript string) error {
 	return a.release()
 }
 
-// pass passes a piece to out, or holds it until the transcript of the speech has come.
-func (a *answer) pass(p thinker.Piece) error {
+// sendPiece passes a piece to out, or holds it until the transcript of the speech has come.
+func (a *answer) sendPiece(p thinker.Piece) error {
 	a.began = true
 	if !a.untranscribed || a.impatient {
 		err := a.out(p)
@@ -163,11 +163,11 @@ func (a *answer) call(id, name, arguments string) error {
 		return nil
 	}
 	a.calls[id] = true
-	return a.pass(thinker.Piece{Call: &thinker.ToolCall{ID: id, Name: name, Arguments: json.RawMessage(cmp.Or(strings.TrimSpace(arguments), "{}"))}})
+	return a.sendPiece(thinker.Piece{Call: &thinker.ToolCall{ID: id, Name: name, Arguments: json.RawMessage(cmp.Or(strings.TrimSpace(arguments), "{}"))}})
 }
 
-// end handles the end of a response.
-func (a *answer) end(ctx context.Context, r response) (thinker.Stop, error) {
+// handleDone handles the end of a response.
+func (a *answer) handleDone(ctx context.Context, r response) (thinker.Stop, error) {
 	a.past[a.current], a.current = true, ""
 	a.engine.spend(a.turn.Now, r.Usage.Total)
 	reason := r.StatusDetails.Reason
@@ -198,7 +198,7 @@ func (a *answer) end(ctx context.Context, r response) (thinker.Stop, error) {
 		if err := a.awaitTranscript(ctx, time.Now().Add(lateTranscript)); err != nil {
 			return "", err
 		}
-		if err := a.hear(agent.Unwritten); err != nil {
+		if err := a.handleTranscript(agent.Unwritten); err != nil {
 			return "", err
 		}
 	}

@@ -25,7 +25,7 @@ type dialect interface {
 	endSpeech() []object
 	// sound returns the event with a piece of the person's sound, at the rate of session.updated.
 	sound(pcm []int16) object
-	// respond returns the events that ask for an answer, and cancel those that end it.
+	// respond returns the events that ask for an answer, and cancel the events that end the answer.
 	respond() []object
 	cancel() []object
 	// decode returns the server's events in a message, under the names of OpenAI's API.

@@ -2,7 +2,7 @@
 // one model that hears, thinks and speaks. Local servers have the former as well, such as Hugging Face's
 // speech-to-speech.
 //
-// Each turn has a connection of its own, which is opened while the person speaks. The conversation of earlier turns is
+// Each turn opens its own connection, while the person speaks. The conversation of earlier turns is
 // sent as text, so that the model knows what was really spoken, and not what was generated. The end-pointer of
 // package voice decides when the person has finished, unless Options.ServerTurns is set.
 //
@@ -164,15 +164,16 @@ func (e *Engine) Close() error {
 
 // Check opens a connection and sets up a session, and returns why a turn could not. No tokens are used.
 func (e *Engine) Check(ctx context.Context) error {
-	t := e.begin(agent.Turn{})
+	t := e.newTalk(agent.Turn{})
 	defer func() { _ = t.Close() }()
 	return t.setUp(ctx, thinker.Prompt{})
 }
 
 // Begin implements thinker.Speaker.
-func (e *Engine) Begin(turn agent.Turn) thinker.Speaking { return e.begin(turn) }
+func (e *Engine) Begin(turn agent.Turn) thinker.Speaking { return e.newTalk(turn) }
 
-func (e *Engine) begin(turn agent.Turn) *talk {
+// newTalk returns the talk of a turn. It does not connect yet.
+func (e *Engine) newTalk(turn agent.Turn) *talk {
 	t := &talk{engine: e, turn: turn, dialect: &openai{serverTurns: e.o.ServerTurns}}
 	if e.gemini() {
 		t.dialect = &gemini{serverTurns: e.o.ServerTurns}

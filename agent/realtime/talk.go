@@ -35,7 +35,7 @@ type talk struct {
 	toRobot       *voice.Resampler
 	outputRate    int             // the rate that toRobot converts from, in Hz
 	sent          int             // number of the prompt's messages that the server has
-	current       string          // ID of the response under way; "" if there is none
+	current       string          // ID of the response under way, or ""
 	past          map[string]bool // IDs of responses that have ended
 	untranscribed bool            // the transcript of the speech has not come yet
 	impatient     bool            // the answer waits no longer for the transcript
@@ -117,7 +117,7 @@ func (t *talk) Close() error {
 // errLate is the error of next if no event has come in time.
 var errLate = errors.New("no event in time")
 
-// next returns the next event. It returns errLate if there is none until a time.
+// next returns the next event. It returns errLate if no event has come by the time until.
 func (t *talk) next(ctx context.Context, until time.Time) (serverEvent, error) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
@@ -172,8 +172,8 @@ func (t *talk) explain(err error) error {
 	return t.engine.server.Unreachable(err, t.current != "")
 }
 
-// failure returns the error for an event of type error, or nil for any other event. An error that comes because a
-// response has ended before it could be cancelled is none.
+// failure returns the error for an event of type error, or nil for any other event, and if the error is only that
+// a response had ended before it was cancelled.
 func (t *talk) failure(e serverEvent) error {
 	if e.Type != "error" || e.Error.Code == "response_cancel_not_active" {
 		return nil
@@ -242,7 +242,7 @@ func (t *talk) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.
 // ask sends the new messages of a prompt, and asks for an answer.
 func (t *talk) ask(ctx context.Context, p thinker.Prompt) error {
 	if t.conn == nil {
-		return t.begin(ctx, p)
+		return t.sendFirst(ctx, p)
 	}
 	added := slices.DeleteFunc(slices.Clone(p.Messages[t.sent:]), func(m thinker.Message) bool {
 		return m.Role == thinker.RoleAssistant // the server has the messages that it has written itself
@@ -251,8 +251,8 @@ func (t *talk) ask(ctx context.Context, p thinker.Prompt) error {
 	return t.send(append(t.dialect.add(added, true), t.dialect.respond()...)...)
 }
 
-// begin opens the connection, sets up the session, and sends the prompt with the speech.
-func (t *talk) begin(ctx context.Context, p thinker.Prompt) error {
+// sendFirst opens the connection, sets up the session, and sends the prompt with the speech.
+func (t *talk) sendFirst(ctx context.Context, p thinker.Prompt) error {
 	if err := t.engine.affords(t.turn.Now); err != nil {
 		return err
 	}

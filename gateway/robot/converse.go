@@ -67,8 +67,8 @@ func (t *turn) handleSpeech(ctx context.Context, r agent.Reply) error {
 	return ctx.Err()
 }
 
-// captions shows the sentences that a brain speaks itself. Their texts come in a stream of their own, usually earlier
-// than their sound. A sentence is shown when the sound has probably reached it: the sentence before it has sounded for
+// captions shows the sentences that a brain speaks itself. Their texts come in a stream apart from the sound, usually
+// earlier. A sentence is shown when the sound has probably reached it: the sentence before it has sounded for
 // as long as such a sentence takes.
 type captions struct {
 	waiting []string

@@ -27,7 +27,7 @@ const Key = "canary0123456789abcdef"
 // Server is a fake server.
 type Server struct {
 	*httptest.Server
-	// Answer writes a response. It runs in a goroutine of its own, and should return when an error is returned to it.
+	// Answer writes a response. It runs in its own goroutine, and should return when an error is returned to it.
 	Answer func(r *Response) error
 	// Transcript is the transcript of each utterance; "" if the transcription fails.
 	Transcript string

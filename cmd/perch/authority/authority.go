@@ -117,7 +117,7 @@ func isPrivate(name string) bool {
 
 // GetCertificate implements tls.Config.GetCertificate. It renews the certificate if the certificate lacks a name of
 // this machine or expires within renewBefore; it checks that at most once per checkEvery. If the renewal fails, it logs
-// a warning and returns the previous certificate, or an error if there is none. It ignores the client's server name.
+// a warning and returns the previous certificate, or an error without one. It ignores the client's server name.
 func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
