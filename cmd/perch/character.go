@@ -57,6 +57,9 @@ func characterListCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			var list []characterLine
 			return r.callAndPrint(c, http.MethodGet, charactersPath, nil, &list, func(out io.Writer) {
+				if len(list) == 0 {
+					fmt.Fprintln(out, "there are no characters; perch character import FILE adds one")
+				}
 				for _, l := range list {
 					fmt.Fprintf(out, "%-16s %-20s %-13s %s\n", plain.Text(l.ID),
 						plain.Text(l.Name), l.From, plain.Text(strings.Join(l.Robots, ", ")))

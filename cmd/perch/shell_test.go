@@ -39,7 +39,7 @@ fi`)
 		"perch robot say a0b1c2d3e4f5 ":               "",
 		"perch robot forget a0b1c2d3e4f6":             "a0b1c2d3e4f6",
 		"perch robot adopt ":                          ids + " kitchen",
-		"perch robot ":                                "add adopt forget gesture list reboot rename say set show token",
+		"perch robot ":                                "add adopt forget gesture list play reboot rename say set show token",
 		"perch robot fo":                              "forget",
 		"perch robot rename k":                        "kitchen",
 		"perch completion ":                           "bash fish zsh",

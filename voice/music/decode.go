@@ -25,9 +25,10 @@ import (
 )
 
 const (
-	niceness     = 5 // nice value of ffmpeg; Perch itself has 0, and so takes precedence
-	maxNested    = 3 // play lists that name each other
-	networkTypes = "http,https,tcp,tls,crypto,httpproxy"
+	niceness         = 5          // nice value of ffmpeg; Perch itself has 0, and so takes precedence
+	maxNested        = 3          // play lists that name each other
+	maxAlloc         = "67108864" // largest block of memory that ffmpeg allocates, in bytes, as for a picture beside the sound
+	networkProtocols = "http,https,tcp,tls,crypto,httpproxy"
 )
 
 // decode decodes a file from an offset, or a URL, and calls out as Playing.Play does.
@@ -54,7 +55,7 @@ func (d *Decoder) stream(ctx context.Context, address string, nested int, out fu
 	request.Header.Set("User-Agent", "Perch")
 	response, err := d.client.Do(request)
 	if err != nil && strings.Contains(err.Error(), `"ICY 200 OK"`) { // an old server, whose HTTP only ffmpeg understands
-		return d.fetch(ctx, address, out)
+		return d.fetch(ctx, request.URL, out)
 	}
 	if err != nil {
 		return unreachable(ctx, request.URL.Host, err)
@@ -80,7 +81,11 @@ func (d *Decoder) stream(ctx context.Context, address string, nested int, out fu
 	case kind == "text/html", kind == "application/xhtml+xml", bytes.HasPrefix(head, []byte("<")):
 		return errPage(at.Host)
 	}
-	return d.run(ctx, []string{"-protocol_whitelist", "pipe", "-i", "pipe:0"}, sound, func() { cancel(nil) }, out)
+	err = d.run(ctx, []string{"-protocol_whitelist", "pipe", "-i", "pipe:0"}, sound, func() { cancel(nil) }, out)
+	if err == nil && response.ContentLength >= 0 {
+		return errEnded // a station's stream has no length
+	}
+	return err
 }
 
 // isListType reports whether a media type is that of a play list.
@@ -92,10 +97,15 @@ func isListType(kind string) bool {
 	return false
 }
 
-// list decodes the first entry of a play list that has sound, or the pieces of a stream.
+// list decodes the first station of a play list that has sound, the files of a play list one after the other, or the
+// pieces of a stream.
 func (d *Decoder) list(ctx context.Context, text string, at *url.URL, nested int, out func([]int16) error) error {
 	if strings.Contains(text, "#EXT-X-") {
-		return d.fetch(ctx, at.String(), out)
+		err := d.fetch(ctx, at, out)
+		if err == nil && strings.Contains(text, "#EXT-X-ENDLIST") {
+			return errEnded
+		}
+		return err
 	}
 	if nested == 0 {
 		return fmt.Errorf("the play lists of %s name only each other; %s", at.Host, cureAddress)
@@ -105,33 +115,48 @@ func (d *Decoder) list(ctx context.Context, text string, at *url.URL, nested int
 		return err
 	}
 	var first error
-	for _, entry := range entries[:min(len(entries), limit.Named)] {
+	ended := false // whether a file was played
+	for i, entry := range entries {
+		if i == limit.Named && !ended {
+			break
+		}
 		sounded := false
 		err := d.stream(ctx, entry, nested-1, func(pcm []int16) error {
 			sounded = true
 			return out(pcm)
 		})
-		if err == nil || sounded || ctx.Err() != nil {
+		switch {
+		case errors.Is(err, errEnded):
+			ended = true
+			continue
+		case err == nil || sounded || ctx.Err() != nil:
 			return err
-		}
-		if first == nil {
+		case first == nil:
 			first = err
 		}
+	}
+	if ended {
+		return errEnded
 	}
 	return first
 }
 
 // fetch decodes a URL that ffmpeg itself fetches. It can fetch nothing but http and https.
-func (d *Decoder) fetch(ctx context.Context, address string, out func([]int16) error) error {
+func (d *Decoder) fetch(ctx context.Context, at *url.URL, out func([]int16) error) error {
 	timeout := strconv.FormatInt(d.patience.Microseconds(), 10)
-	return d.run(ctx, []string{"-protocol_whitelist", networkTypes, "-rw_timeout", timeout, "-i", address}, nil, func() {}, out)
+	err := d.run(ctx, []string{"-protocol_whitelist", networkProtocols, "-rw_timeout", timeout, "-i", at.String()}, nil, func() {}, out)
+	var fault *program.Fault
+	if errors.As(err, &fault) { // what ffmpeg says may contain the URL, with a password
+		return fmt.Errorf("ffmpeg finds no sound at %s; %s", at.Host, cureAddress)
+	}
+	return err
 }
 
 // unreachable returns the error for a station that cannot be reached. It leaves out the URL, which may hold a
 // password.
 func unreachable(ctx context.Context, host string, err error) error {
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -140,8 +165,15 @@ func unreachable(ctx context.Context, host string, err error) error {
 	return fmt.Errorf("%s cannot be reached: %w; check its address in music, and the network", host, err)
 }
 
-// errStalled is the error if no sound comes.
-var errStalled = errors.New("no sound comes any more")
+// Errors of decode.
+var (
+	// errStalled is the error if no sound comes.
+	errStalled = errors.New("no sound comes")
+	// errBroken is the error if ffmpeg fails after it has decoded some sound.
+	errBroken = errors.New("the sound has broken off")
+	// errEnded is the error at the end of a file behind a URL.
+	errEnded = errors.New("the file has ended")
+)
 
 // watched is the body of a response, which must send something within patience.
 type watched struct {
@@ -167,10 +199,11 @@ func (w *watched) Read(p []byte) (int, error) {
 func (d *Decoder) run(ctx context.Context, input []string, stdin io.Reader, closeInput func(), out func([]int16) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	args := append(append(d.command[1:len(d.command):len(d.command)], "-nostdin", "-hide_banner", "-loglevel", "error"), input...)
+	args := append(append(d.command[1:len(d.command):len(d.command)], "-nostdin", "-hide_banner", "-loglevel", "error", "-max_alloc", maxAlloc), input...)
 	args = append(args, "-map", "0:a:0", "-ac", "1", "-ar", strconv.Itoa(voice.SpeakerRate), "-f", "s16le", "pipe:1")
 	cmd := exec.CommandContext(ctx, d.command[0], args...)
-	cmd.Env, cmd.Stdin, cmd.WaitDelay = child.Environ(os.Environ()), stdin, time.Second
+	cmd.Env = child.Environ(os.Environ())
+	cmd.Stdin, cmd.WaitDelay = stdin, time.Second
 	var stderr program.Stderr
 	cmd.Stderr = &stderr
 	stdout, err := cmd.StdoutPipe()
@@ -206,6 +239,8 @@ func (d *Decoder) run(ctx context.Context, input []string, stdin io.Reader, clos
 		return errStalled
 	case sounded && exitErr == nil:
 		return nil
+	case sounded:
+		return errBroken
 	}
 	return &program.Fault{Name: "ffmpeg", Stderr: stderr.String(), Err: errNotSound}
 }
@@ -214,7 +249,7 @@ func (d *Decoder) run(ctx context.Context, input []string, stdin io.Reader, clos
 var (
 	// ErrNoFFmpeg is the error if ffmpeg is not installed.
 	ErrNoFFmpeg = errors.New("the program ffmpeg is not installed; on Debian, apt install ffmpeg installs it")
-	errNotSound = errors.New("it is no sound that can be played; check its source in music")
+	errNotSound = errors.New("ffmpeg finds no sound in it; check its source in music")
 )
 
 // read reads 16-bit samples to their end, and calls out with them.

@@ -1,6 +1,6 @@
 // Package music plays the owner's music: streams of radio stations, play lists, files and folders. The program
 // ffmpeg decodes the sound. Only this package connects to a station, except that ffmpeg itself fetches the pieces
-// of a stream that comes in pieces (HLS).
+// of a stream that comes in pieces (HLS), and the streams of servers that answer "ICY 200 OK".
 package music
 
 import (
@@ -73,6 +73,7 @@ type Playing struct {
 	mu      sync.Mutex
 	entries []string      // files or URLs that are left to play; nil before the first Play
 	offset  time.Duration // how much of the first entry was played, if it is a file
+	proven  bool          // whether the first entry is a station that has played for stable
 }
 
 // Play returns the music of a source. It opens nothing.
@@ -96,7 +97,7 @@ func (p *Playing) Try(ctx context.Context) error {
 // Play calls out with consecutive pieces of 24 kHz PCM, until the source ends, ctx ends or out fails. The pieces are
 // valid only during the call. A later call continues a file a little before where the last call has stopped, and
 // connects to a station again. The connection to a station that has played for a minute is made again when it
-// breaks. Play returns an error with its cure if nothing of the source can be played, or a station has broken off,
+// breaks. A file behind a URL is played once. Play returns an error with its cure if nothing of the source can be played, or a station has broken off,
 // and the error of out or ctx.
 func (p *Playing) Play(ctx context.Context, out func([]int16) error) error {
 	p.mu.Lock() // an earlier call may still wait for its ffmpeg to end
@@ -126,7 +127,7 @@ func (p *Playing) Play(ctx context.Context, out func([]int16) error) error {
 			failed = err
 		}
 		sounded = sounded || heard && !IsURL(p.entries[0])
-		p.entries, p.offset = p.entries[1:], 0
+		p.entries, p.offset, p.proven = p.entries[1:], 0, false
 	}
 	p.entries = nil // the next call begins again
 	if sounded || failed == nil {
@@ -141,9 +142,15 @@ type stopped struct{ error }
 // playFirst plays the first entry. heard is true if it has sound. An error of out is returned as stopped.
 func (p *Playing) playFirst(ctx context.Context, out func([]int16) error) (heard bool, err error) {
 	failures := limit.Tries
+	if p.proven {
+		failures = 0
+	}
 	for {
 		begun := p.offset
-		err = p.decoder.decode(ctx, p.entries[0], begun, func(pcm []int16) error {
+		within, giveUp := context.WithCancelCause(ctx)
+		first := time.AfterFunc(2*p.decoder.patience, func() { giveUp(errStalled) }) // play lists may lead on for long
+		err = p.decoder.decode(within, p.entries[0], begun, func(pcm []int16) error {
+			first.Stop()
 			heard = true
 			p.offset += time.Duration(len(pcm)) * time.Second / voice.SpeakerRate
 			if err := out(pcm); err != nil {
@@ -151,8 +158,13 @@ func (p *Playing) playFirst(ctx context.Context, out func([]int16) error) (heard
 			}
 			return nil
 		})
+		first.Stop()
+		giveUp(nil)
+		if errors.Is(err, errEnded) {
+			return heard, nil
+		}
 		if p.offset-begun >= stable {
-			failures = 0
+			failures, p.proven = 0, true
 		}
 		var stopped *stopped
 		if !IsURL(p.entries[0]) || failures >= limit.Tries || errors.As(err, &stopped) {
@@ -182,6 +194,8 @@ func (d *Decoder) entries(ctx context.Context, source string) ([]string, error) 
 		return nil, err
 	case info.IsDir():
 		return folder(ctx, source)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is neither a file nor a folder; correct its path in music", source)
 	case isPlaylist(source):
 		text, err := readList(source)
 		if err != nil {
@@ -200,6 +214,9 @@ func extensions() []string {
 // folder returns the sound files in a folder and the folders in it, sorted by their paths. Hidden files, and what
 // may not be read, are left out.
 func folder(ctx context.Context, dir string) (files []string, err error) {
+	if dir, err = filepath.EvalSymlinks(dir); err != nil { // WalkDir does not follow a link
+		return nil, err
+	}
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		switch hidden := strings.HasPrefix(d.Name(), ".") && path != dir; {
 		case ctx.Err() != nil:

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -94,6 +95,53 @@ func TestAFolderIsPlayedInTheOrderOfItsPaths(t *testing.T) {
 	}
 }
 
+// TestSourcesOnThisMachine checks a folder that is a link, a play list with special characters in its path and entries
+// that are URLs of files, and a pipe.
+func TestSourcesOnThisMachine(t *testing.T) {
+	dir := t.TempDir()
+	song := write(t, dir, "100% Rock/a.mp3", pcm(1, 10))
+	list := write(t, dir, "100% Rock/all.m3u", []byte("a.mp3\nfile://"+strings.ReplaceAll(song, "%", "%25")+"\n"))
+	link, pipe := filepath.Join(dir, "link"), filepath.Join(dir, "pipe.m3u")
+	must.Succeed(t, os.Symlink(filepath.Join(dir, "100% Rock"), link))
+	must.Succeed(t, syscall.Mkfifo(pipe, 0o600))
+	for _, source := range []string{list, link} {
+		if got, err := hear(decoder(t).Play(Source{"rock", source})); err != nil || !slices.Equal(got, []int16{1}) {
+			t.Errorf("%s plays %v, %v", source, got, err)
+		}
+	}
+	if _, err := hear(decoder(t).Play(Source{"rock", pipe})); err == nil || !strings.Contains(err.Error(), "neither a file nor a folder") {
+		t.Errorf("a pipe: %v", err)
+	}
+}
+
+// TestFilesBehindURLsArePlayedOnce checks that a file on a server, and a play list of them, come to an end.
+func TestFilesBehindURLsArePlayedOnce(t *testing.T) {
+	requests := 0
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests++
+		switch r.URL.Path {
+		case "/album.m3u":
+			_, _ = io.WriteString(w, "#EXTM3U\n1.mp3\ngone.mp3\n2.mp3\n")
+		case "/1.mp3":
+			_, _ = w.Write(pcm(1, 500))
+		case "/2.mp3":
+			_, _ = w.Write(pcm(2, 500))
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer web.Close()
+	for path, want := range map[string]struct {
+		values   []int16
+		requests int
+	}{"/1.mp3": {[]int16{1}, 1}, "/album.m3u": {[]int16{1, 2}, 4}} {
+		requests = 0
+		if got, err := hear(decoder(t).Play(Source{"album", web.URL + path})); err != nil || !slices.Equal(got, want.values) || requests != want.requests {
+			t.Errorf("%s: %v, %d requests, %v", path, got, requests, err)
+		}
+	}
+}
+
 func TestAFileContinuesAfterAPause(t *testing.T) {
 	dir := t.TempDir()
 	arguments := filepath.Join(dir, "arguments")
@@ -159,14 +207,14 @@ func TestBadSourcesAreExplained(t *testing.T) {
 		web.URL + "/missing":                            "answers 404 Not Found; set the address of the stream itself",
 		web.URL + "/endless":                            "stopped after 10 redirects; check its address",
 		web.URL + "/elsewhere":                          `unsupported protocol scheme "ftp"`,
-		web.URL + "/hls.m3u8":                           "it fetches " + web.URL + "/hls.m3u8 itself",
+		web.URL + "/hls.m3u8":                           "ffmpeg finds no sound at 127.0.0.1:",
 		web.URL + "/empty.m3u":                          "its play list names nothing that can be played",
 		web.URL + "/files.m3u":                          "its play list names nothing that can be played",
 		web.URL + "/round.pls":                          "name only each other",
 		"http://127.0.0.1:1/":                           "127.0.0.1:1 cannot be reached",
 		filepath.Join(dir, "x"):                         "there is no " + filepath.Join(dir, "x") + " on this machine; correct its path in music",
 		filepath.Join(dir, "empty"):                     "has no sound files, such as .mp3, .flac or .ogg; put some into it",
-		write(t, dir, "damaged.mp3", nil):               "Invalid data found when processing input: it is no sound that can be played",
+		write(t, dir, "damaged.mp3", nil):               "Invalid data found when processing input: ffmpeg finds no sound in it",
 		"http://name:secret@127.0.0.1:1/?key=secretkey": "127.0.0.1:1 cannot be reached",
 	} {
 		err := decoder(t).Play(Source{"jazz", source}).Try(t.Context())
@@ -276,7 +324,7 @@ func TestFFmpeg(t *testing.T) {
 		t.Errorf("%d samples from the middle", n)
 	}
 	err := d.Play(Source{"text", write(t, dir, "text.mp3", []byte(strings.Repeat("no sound ", 100)))}).Try(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "Invalid data") {
+	if err == nil || !strings.Contains(err.Error(), "ffmpeg finds no sound in it") {
 		t.Errorf("a text: %v", err)
 	}
 }

@@ -36,9 +36,11 @@ func readList(path string) (string, error) {
 // to the play list. A play list from the network names only http and https, because a station must not play files
 // of this machine.
 func listed(text, from string) (entries []string, err error) {
-	base, err := url.Parse(from)
-	if err != nil {
-		return nil, err
+	var base *url.URL // nil if from is a path
+	if IsURL(from) {
+		if base, err = url.Parse(from); err != nil {
+			return nil, err
+		}
 	}
 	isPLS := strings.HasPrefix(strings.ToLower(strings.TrimLeft(text, "\ufeff \t\r\n")), "[playlist]")
 	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
@@ -53,12 +55,16 @@ func listed(text, from string) (entries []string, err error) {
 		case entry == "" || strings.HasPrefix(entry, "#") || len(entries) >= maxFiles:
 			continue
 		case IsURL(entry):
-		case IsURL(from):
+		case base != nil:
 			ref, err := base.Parse(entry)
 			if err != nil || !IsURL(ref.String()) {
 				continue
 			}
 			entry = ref.String()
+		case strings.HasPrefix(entry, "file:///"):
+			if u, err := url.Parse(entry); err == nil {
+				entry = u.Path
+			}
 		case !filepath.IsAbs(entry):
 			entry = filepath.Join(filepath.Dir(from), entry)
 		}
