@@ -236,7 +236,7 @@ var ErrAway = errors.New("the brain does not answer")
 // ErrStranger is returned by a brain that can control devices of the home: for the turn of a stranger
 // or, if the brain cannot refuse single actions, for any untrusted turn. It wraps ErrAway, although the
 // brain can be reached, so that the Mind asks the next brain.
-var ErrStranger = fmt.Errorf("%w: it acts on the home, and only robots that are adopted by name and programs with a key may do that; perch robot adopt ROBOT adopts a robot", ErrAway)
+var ErrStranger = fmt.Errorf("%w: it acts on the home, or is paid for by the owner, and only robots that are adopted by name and programs with a key may do that; perch robot adopt ROBOT adopts a robot", ErrAway)
 
 // ErrNoQuestion is returned for an answer to a question that was answered before, has
 // expired, or was never asked.

@@ -94,7 +94,9 @@ func (a *answer) handle(ctx context.Context, e serverEvent) (thinker.Stop, error
 			return "", a.call(e.Item.CallID, e.Item.Name, e.Item.Arguments)
 		}
 	case "response.done":
-		return a.handleDone(ctx, e.Response)
+		if !a.done { // a later one is repeated, or belongs to another response
+			return a.handleDone(ctx, e.Response)
+		}
 	}
 	return "", nil
 }
@@ -179,7 +181,7 @@ func (a *answer) handleDone(ctx context.Context, r response) (thinker.Stop, erro
 	case r.Status == "failed":
 		return "", a.refused(r.StatusDetails.Error)
 	case r.Status == "cancelled":
-		return "", a.engine.server.Fault("has cancelled its answer (" + a.engine.server.Quote(reason) + ")")
+		return "", a.engine.server.Fault("has cancelled its answer (" + a.engine.server.Quote(cmp.Or(reason, "no reason given")) + ")")
 	}
 	if len(a.held) > 0 {
 		if err := a.awaitTranscript(ctx, a.until); err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"perch/agent"
 	"perch/agent/thinker"
@@ -84,7 +85,7 @@ const defaultRate = 24000
 // rates returns the rates of the sound to and from the server, in Hz.
 func (s *session) rates() (input, output int) {
 	rate := func(given int) int {
-		if given < minRate || given > maxRate {
+		if !isRate(given) {
 			return defaultRate
 		}
 		return given
@@ -92,8 +93,10 @@ func (s *session) rates() (input, output int) {
 	return rate(s.Audio.Input.Format.Rate), rate(s.Audio.Output.Format.Rate)
 }
 
-// Rates of speech that occur, in Hz.
-const minRate, maxRate = 8000, 48000
+// isRate reports whether speech with a rate in Hz is accepted. Other rates would need large tables to convert.
+func isRate(hz int) bool {
+	return slices.Contains([]int{8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000}, hz)
+}
 
 // encodeSound returns PCM as the APIs want it: 16 bits, little endian, in base64.
 func encodeSound(pcm []int16) string {

@@ -6,19 +6,23 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/limit"
+	"perch/voice"
 )
 
 // gemini is the dialect of Google's Gemini Live API, BidiGenerateContent. The names are those of python-genai.
 type gemini struct {
 	serverTurns bool
-	heard       string            // transcript of the speech so far
-	heardAll    bool              // the transcript was passed on
-	names       map[string]string // names of the tools that were called, by ID of the call
-	tokens      int               // latest count of the answer's tokens
-	ended       bool              // an answer has ended
+	heard       string   // transcript of the speech so far
+	heardAll    bool     // the transcript was passed on
+	names       sync.Map // names of the tools that were called, by ID of the call; add and decode may run at the same time
+	tokens      int      // latest count of the answer's tokens
+	ended       bool     // an answer has ended
+	cut         bool     // an answer was interrupted, and its turnComplete has not come yet
 }
 
 // geminiPath is the path of the WebSocket below the server's address.
@@ -60,7 +64,8 @@ func (d *gemini) add(messages []thinker.Message, last bool) (events []object) {
 	for _, m := range messages {
 		switch m.Role {
 		case thinker.RoleTool:
-			results = append(results, object{"id": m.CallID, "name": d.names[m.CallID], "response": object{"output": m.Text}})
+			name, _ := d.names.Load(m.CallID)
+			results = append(results, object{"id": m.CallID, "name": name, "response": object{"output": m.Text}})
 		case thinker.RoleAssistant:
 			turns = append(turns, object{"role": "model", "parts": []object{{"text": m.Text}}})
 		default:
@@ -139,7 +144,9 @@ func (d *gemini) decode(data []byte) []serverEvent {
 		events = append(events, serverEvent{Type: "session.updated", Session: s})
 	}
 	if c := m.ServerContent; c != nil {
-		d.heard += c.InputTranscription.Text
+		if len(d.heard) < voice.MaxTranscript {
+			d.heard += c.InputTranscription.Text
+		}
 		var output []serverEvent
 		if text := c.OutputTranscription.Text; text != "" {
 			output = append(output, serverEvent{Type: "response.output_audio_transcript.delta", Delta: text})
@@ -159,18 +166,19 @@ func (d *gemini) decode(data []byte) []serverEvent {
 		events = append(events, output...)
 		switch {
 		case c.Interrupted:
+			d.cut = !c.TurnComplete
 			events = append(events, d.done("cancelled", "turn_detected"))
+		case c.TurnComplete && d.cut:
+			d.cut = false
 		case c.TurnComplete:
 			events = append(events, d.done("completed", ""))
 		}
 	}
 	if m.ToolCall != nil {
 		events = append(events, d.transcribed()...)
-		for _, call := range m.ToolCall.FunctionCalls {
-			if d.names == nil {
-				d.names = map[string]string{}
-			}
-			d.names[call.ID] = call.Name
+		calls := m.ToolCall.FunctionCalls
+		for _, call := range calls[:min(len(calls), limit.Calls)] {
+			d.names.Store(call.ID, call.Name)
 			events = append(events, serverEvent{Type: "response.function_call_arguments.done", CallID: call.ID, Name: call.Name, Arguments: string(call.Args)})
 		}
 		events = append(events, d.done("completed", "")) // the answer goes on with the results
@@ -201,7 +209,7 @@ func pcmRate(kind string) int {
 	if _, text, found := strings.Cut(kind, "rate="); found {
 		_, _ = fmt.Sscan(text, &rate)
 	}
-	if rate < minRate || rate > maxRate {
+	if !isRate(rate) {
 		return geminiOutput
 	}
 	return rate

@@ -65,7 +65,7 @@ func Driver() thinker.ModelDriver {
 
 // withSetup returns the options with the defaults of a model's setup, and with the key.
 func (o Options) withSetup(s thinker.ModelSetup) (_ Options, err error) {
-	o.MaxTokens, o.FirstWithin = cmp.Or(o.MaxTokens, s.Brain.MaxTokens), cmp.Or(o.FirstWithin, s.Within)
+	o.MaxTokens, o.FirstWithin = cmp.Or(o.MaxTokens, min(s.Brain.MaxTokens, maxOutput)), cmp.Or(o.FirstWithin, s.Within)
 	o.Key, err = secret.Read("key", o.Key, o.KeyFile)
 	return o, err
 }
@@ -183,7 +183,7 @@ func (e *Engine) newTalk(turn agent.Turn) *talk {
 
 // Continue implements thinker.Model, as a turn of text alone.
 func (e *Engine) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
-	t := e.Begin(agent.Turn{})
+	t := e.Begin(agent.Turn{Now: time.Now()})
 	defer func() { _ = t.Close() }()
 	return t.Continue(ctx, p, out)
 }
@@ -238,10 +238,13 @@ func (e *Engine) dial(ctx context.Context) (*socket.Conn, error) {
 func (e *Engine) spend(now time.Time, tokens int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if day := now.Format(time.DateOnly); day != e.day {
+	switch day := now.Format(time.DateOnly); {
+	case day < e.day: // a turn that began before midnight
+		return
+	case day > e.day:
 		e.day, e.tokens = day, 0
 	}
-	e.tokens += tokens
+	e.tokens += max(0, tokens)
 }
 
 // affords returns an error if Options.DailyTokens are used up on the day of a turn.

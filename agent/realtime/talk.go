@@ -52,9 +52,14 @@ const (
 	// transcriptWithin is how long an answer that has begun waits for the transcript of the speech that it answers.
 	// Screens show the words of the person first, and an utterance without words gets no answer.
 	transcriptWithin = 700 * time.Millisecond
+	// usageWithin is how long a turn waits for the tokens of an answer that was interrupted.
+	usageWithin = 500 * time.Millisecond
 	// trailing is the silence that is sent after the speech if the server decides when the speech has ended.
 	trailing = time.Second
 )
+
+// minSpeech is the least sound that is sent, in samples: OpenAI's API refuses less than 100 ms.
+const minSpeech = voice.MicRate / 5
 
 // Name implements thinker.Model.
 func (t *talk) Name() string { return t.engine.Name() }
@@ -234,9 +239,27 @@ func (t *talk) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.
 	}}
 	stop, err := a.read(ctx)
 	if err != nil && !a.done { // also if out has failed, as it does when the person interrupts
-		_ = t.send(t.dialect.cancel()...)
+		t.cancel(context.WithoutCancel(ctx))
 	}
 	return stop, cmp.Or(ctx.Err(), err)
+}
+
+// cancel ends the response under way, and counts the tokens that it has used if the server tells them soon.
+func (t *talk) cancel(ctx context.Context) {
+	events := t.dialect.cancel()
+	if len(events) == 0 || t.send(events...) != nil {
+		return
+	}
+	for until := time.Now().Add(usageWithin); ; {
+		e, err := t.next(ctx, until)
+		if err != nil {
+			return
+		}
+		if e.Type == "response.done" {
+			t.engine.spend(t.turn.Now, e.Response.Usage.Total)
+			return
+		}
+	}
 }
 
 // ask sends the new messages of a prompt, and asks for an answer.
@@ -303,7 +326,8 @@ func (t *talk) sendSpeech(ctx context.Context) error {
 		return err
 	}
 	pcm := make([]int16, 2*voice.MicFrame)
-	for at := 0; ; {
+	at := 0
+	for {
 		n, err := t.turn.Speech.Read(ctx, pcm, at)
 		if err != nil {
 			return err
@@ -317,6 +341,11 @@ func (t *talk) sendSpeech(ctx context.Context) error {
 		}
 	}
 	t.untranscribed = true
+	if left := minSpeech - at; left > 0 {
+		if err := t.send(t.dialect.sound(t.toServer.Resample(make([]int16, left)))); err != nil {
+			return err
+		}
+	}
 	if t.engine.o.ServerTurns {
 		silence := make([]int16, voice.MicRate*int(trailing/time.Second))
 		return t.send(t.dialect.sound(t.toServer.Resample(silence)))

@@ -160,6 +160,10 @@ func (k *Brain) Name() string { return k.Model.Name() }
 // has run, the error does not wrap agent.ErrAway, because the next brain could repeat the
 // action.
 func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
+	speaker, speaks := k.Model.(Speaker)
+	if speaks && t.Stranger() { // people would otherwise use up the owner's account
+		return agent.ErrStranger
+	}
 	t.Language = cmp.Or(t.Language, k.Persona.Language)
 	r := &turnRun{Brain: k, model: k.Model, turn: t, out: out, speech: NewSpeech(t.Language), clock: remote.NewWatch(ctx, modelWithin, modelWithin)}
 	defer r.clock.Stop()
@@ -169,7 +173,7 @@ func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	if t.Persona != nil {
 		p.Brain = t.Persona.Brain
 	}
-	if speaker, is := k.Model.(Speaker); is {
+	if speaks {
 		model := speaker.Begin(t)
 		defer func() { _ = model.Close() }()
 		r.model = model

@@ -10,6 +10,7 @@ import (
 	"perch/event"
 	"perch/gateway/robot/dialogue"
 	"perch/gateway/robot/playback"
+	"perch/plain"
 	"perch/voice"
 )
 
@@ -26,12 +27,18 @@ func (t *turn) converse(ctx context.Context, u *voice.Utterance) (answered bool,
 	t.session.toolbox.AwaitList(ctx)
 	err = t.ask(ctx, func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
 		return t.session.Mind.Hear(ctx, turn, func(r agent.Reply) error {
-			if h, is := r.(agent.Heard); is && h.Text != agent.Unwritten && !t.audible {
-				if voice.FilterTranscript(voice.Transcript{Text: h.Text}, u).Refused {
-					return errNobodySpoke
-				}
+			h, is := r.(agent.Heard)
+			if !is || h.Text == agent.Unwritten {
+				return out(r)
 			}
-			return out(r)
+			words := voice.FilterTranscript(voice.Transcript{Text: plain.Clip(h.Text, voice.MaxTranscript)}, u)
+			switch {
+			case words.Refused && !t.audible:
+				return errNobodySpoke
+			case words.Refused:
+				return out(agent.Heard{Text: agent.Unwritten})
+			}
+			return out(agent.Heard{Text: words.Text})
 		})
 	}, "", u)
 	switch {
@@ -52,7 +59,9 @@ func (t *turn) handleSpeech(ctx context.Context, r agent.Reply) error {
 	case agent.Heard:
 		t.clock.endStage(event.StageRecognize)
 		t.session.tap.Recognized(r.Text)
-		t.heard = r.Text
+		if r.Text != agent.Unwritten { // if the brain fails, a recognizer may still find the words
+			t.heard = r.Text
+		}
 		t.post(ctx, dialogue.Transcript{Text: r.Text})
 	case agent.Sound:
 		if t.character.Speech.Mute {
