@@ -33,13 +33,13 @@ func (j *jukebox) Stop(context.Context) error {
 func TestMusicInEachLanguage(t *testing.T) {
 	for tag, of := range map[string]struct{ jazz, radio4, first, stop []string }{
 		"en": {[]string{"play jazz", "play me jazz", "Turn on the jazz, please."}, []string{"Play Radio 4.", "listen to radio 4"},
-			[]string{"play some music", "play the radio", "turn the radio on"}, []string{"Stop the music!", "turn off the radio", "be quiet", "stop playing"}},
+			[]string{"play some music", "play the radio", "turn the radio on"}, []string{"Stop the music!", "turn off the radio", "turn off jazz", "stop the jazz"}},
 		"de": {[]string{"Spiel Jazz.", "Mach mal Jazz an"}, []string{"Spiel bitte Radio 4 ab"}, []string{"Spiel Musik", "Mach das Radio an", "Radio an"},
-			[]string{"Mach die Musik aus!", "Stopp das Radio", "Radio aus"}},
-		"es":      {[]string{"Pon jazz", "reproduce jazz por favor"}, []string{"Pon Radio 4"}, []string{"Pon la radio", "Pon un poco de música"}, []string{"Para la música", "Apaga la radio"}},
-		"fr":      {[]string{"Mets jazz", "Joue le jazz s'il te plaît"}, []string{"Mets Radio 4"}, []string{"Mets la radio", "Mets de la musique"}, []string{"Arrête la musique", "Éteins la radio"}},
-		"ja":      {[]string{"Jazzをかけて", "jazzを流してください"}, []string{"Radio 4をかけて"}, []string{"音楽をかけて", "ラジオをつけて"}, []string{"音楽を止めて", "ラジオを消してください"}},
-		"zh-Hans": {[]string{"播放jazz", "请播放Jazz吧"}, []string{"打开Radio 4"}, []string{"播放音乐", "打开收音机"}, []string{"停止音乐", "关掉收音机", "别放了"}},
+			[]string{"Mach die Musik aus!", "Stopp das Radio", "Radio aus", "Schalte den Jazz ab", "mach Jazz aus"}},
+		"es":      {[]string{"Pon jazz", "reproduce jazz por favor"}, []string{"Pon Radio 4"}, []string{"Pon la radio", "Pon un poco de música"}, []string{"Para la música", "Apaga la radio", "quita el jazz"}},
+		"fr":      {[]string{"Mets jazz", "Joue le jazz s'il te plaît"}, []string{"Mets Radio 4"}, []string{"Mets la radio", "Mets de la musique"}, []string{"Arrête la musique", "Éteins la radio", "coupe le jazz"}},
+		"ja":      {[]string{"Jazzをかけて", "jazzを流してください"}, []string{"Radio 4をかけて"}, []string{"音楽をかけて", "ラジオをつけて"}, []string{"音楽を止めて", "ラジオを消してください", "jazzを止めて"}},
+		"zh-Hans": {[]string{"播放jazz", "请播放Jazz吧"}, []string{"打开Radio 4"}, []string{"播放音乐", "打开收音机"}, []string{"停止音乐", "关掉收音机", "关掉jazz"}},
 	} {
 		with, without := must.Value(reflex.Load(tag, ""))(t), must.Value(reflex.Load(tag, ""))(t)
 		with.AddMusic((*jukebox)(nil).Names())

@@ -320,14 +320,17 @@ func (s *State) FindsSpeech() bool {
 	case xiaozhi.Realtime:
 		return s.mic.listening && s.phase > quiet && s.phase < closing
 	}
-	return s.phase == ready || s.phase == hearing
+	return s.phase == ready || s.phase == hearing || s.isInterruptible()
 }
 
-// isInterruptible reports whether speech stops the turn. Only in realtime mode speech stops a turn: while the
-// robot speaks, or while the agent thinks about words that were understood. Speech does not stop the turn while
+// isInterruptible reports whether speech stops the turn. Speech stops music that has not begun to sound. Otherwise
+// only in realtime mode speech stops a turn: while the robot speaks, or while the agent thinks about words that were understood. Speech does not stop the turn while
 // a question waits, nor while an utterance is being recognized, because the speech becomes the next utterance
 // once the first is recognized.
 func (s *State) isInterruptible() bool {
+	if s.playsMusic() && s.phase == thinking { // the station is being connected, and nothing is to be heard yet
+		return s.mic.listening && s.mic.mode != xiaozhi.Manual
+	}
 	if s.mic.mode != xiaozhi.Realtime || !s.mic.listening || !s.turn.active || s.question.isWaiting() {
 		return false
 	}

@@ -32,7 +32,7 @@ func (s *stepper) beginTurn(t TurnStart) {
 	s.turn = turnState{active: true, announcement: t.Announcement}
 	s.channel.hangsUp = s.channel.hangsUp && t.Announcement.canYield()
 	s.mic.resumeAwaited = time.Time{}
-	if t.Announcement.isSpeech() || t.Announcement.Sound != nil {
+	if sound := t.Announcement.Sound; t.Announcement.isSpeech() || sound != nil && sound != s.music.sound {
 		s.turn.unsolicitedUntil = s.now.Add(unsolicitedFor)
 	}
 	s.phase = thinking
