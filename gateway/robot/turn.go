@@ -486,7 +486,7 @@ func (t *turn) awaitAnswer(ctx context.Context) (agent.Answer, error) {
 			default:
 			}
 			if transcript.Refused || text == "" {
-				t.post(ctx, dialogue.Misheard{})
+				t.post(ctx, dialogue.Misheard{Silence: transcript.Silence})
 				continue // the question still waits until its time is over
 			}
 			return agent.Answer{Outcome: agent.AnswerGiven, Text: text}, nil

@@ -181,7 +181,7 @@ func (e *Engine) Check(ctx context.Context) error {
 	}
 	for _, face := range slices.Sorted(maps.Keys(e.o.Styles)) {
 		if name := e.o.Styles[face]; name != "" && !known(name) {
-			return fmt.Errorf("%w: styles has %s: %.80s; %s has %s", ErrNoStyle, face, name, own.Name, e.list([]speaker{own}))
+			return fmt.Errorf("%w: styles has %s: %.80s; %s has %s", ErrNoStyle, face, name, e.client.Quote(own.Name), e.list([]speaker{own}))
 		}
 	}
 	return nil
@@ -301,7 +301,10 @@ func (e *Engine) style(ctx context.Context, o voice.Options) (number string, err
 	}
 	names := strings.Fields(faceStyles()[o.Emotion])
 	if e.o.Styles != nil {
-		names = []string{e.o.Styles[o.Emotion]}
+		names = nil
+		if name := e.o.Styles[o.Emotion]; name != "" {
+			names = []string{name}
+		}
 	}
 	if number != "" && len(names) == 0 {
 		return number, nil
@@ -309,6 +312,9 @@ func (e *Engine) style(ctx context.Context, o voice.Options) (number string, err
 	speakers, fresh := e.speakers.Get()
 	if !fresh {
 		if speakers, err = e.fetchSpeakers(ctx); err != nil {
+			if number != "" {
+				return number, nil // the voice can be used without the list
+			}
 			return "", err
 		}
 	}
