@@ -235,7 +235,7 @@ func (a *agents) parseAnswer(id, thing string, m connection.Incoming, now time.T
 		return "", false, errors.New("no agent has this id, or it was removed")
 	case a.o.User == "":
 		return "", false,
-			errors.New("Perch has no user at the broker, so anybody might answer; give it one, as mqtt.user, and let the broker refuse clients without a user")
+			errors.New("anybody at the broker might answer, since Perch has no user there; give it one, as mqtt.user, and let the broker refuse clients without a user")
 	case thing != "answer":
 		return "", false, fmt.Errorf("there is no %.40q to set", thing)
 	}

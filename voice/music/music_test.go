@@ -171,8 +171,7 @@ func TestAFileContinuesAfterAPause(t *testing.T) {
 
 // TestBadSourcesAreExplained checks that the error for what cannot be played names the cause and the cure.
 func TestBadSourcesAreExplained(t *testing.T) {
-	var web *httptest.Server
-	web = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text := map[string]string{
 			"/page": "<!DOCTYPE html><html>", "/xml": " \n<asx/>", "/hls.m3u8": "#EXTM3U\n#EXT-X-VERSION:3\na.ts\n",
 			"/empty.m3u": "#EXTM3U\n", "/files.m3u": "#EXTM3U\nfile:///etc/passwd\nconcat:/etc/passwd\n", "/round.pls": "[playlist]\nFile1=/round.pls\n",
