@@ -185,7 +185,7 @@ func TestInterruption(t *testing.T) {
 		}
 		return r.Wait()
 	}})
-	k, _ := brain(t, s)
+	k, e := brain(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	after := 0
 	err := k.Think(ctx, agent.Turn{Speech: utterance(), Now: cmpNow(time.Time{})}, func(r agent.Reply) error {
@@ -204,6 +204,32 @@ func TestInterruption(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("the response was not cancelled at the server")
 		}
+	}
+	if text := e.StatusText(); !strings.Contains(text, ", 40 tokens on 2026-11-29") {
+		t.Errorf("the tokens of an interrupted answer are not counted: %s", text)
+	}
+}
+
+// TestRepeatedEnd: a server that ends its answer twice has answered once.
+func TestRepeatedEnd(t *testing.T) {
+	s := realtimetest.Serve(t, &realtimetest.Server{TranscriptAfter: 4 * time.Second, Answer: func(r *realtimetest.Response) error {
+		if err := r.Speak("Hi.", time.Second); err != nil {
+			return err
+		}
+		return r.EndTwice()
+	}})
+	k, _ := brain(t, s)
+	got, err := talk(t.Context(), k, agent.Turn{Speech: utterance()})
+	must.Succeed(t, err)
+	want(t, got, "sounding Hi.", "sound 1.0 s", "used 100", "heard "+agent.Unwritten, "done")
+}
+
+// TestStrangersSpendNothing: a robot that nobody has adopted opens no connection, whatever its text.
+func TestStrangersSpendNothing(t *testing.T) {
+	s := realtimetest.Serve(t, &realtimetest.Server{})
+	k, _ := brain(t, s)
+	if _, err := talk(t.Context(), k, agent.Turn{Robot: "a0b1c2d3e4f5", Untrusted: true, Text: "hello"}); !errors.Is(err, agent.ErrStranger) || s.Connected() != 0 {
+		t.Errorf("%v, and %d connections", err, s.Connected())
 	}
 }
 

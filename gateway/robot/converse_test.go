@@ -86,6 +86,7 @@ func TestConversationGoesOnWithTheList(t *testing.T) {
 	}{
 		"at once":          {atOnce: true, recognized: 1},
 		"without words":    {recognized: 1},
+		"not written down": {heard: []agent.Reply{agent.Heard{Text: agent.Unwritten}}, recognized: 1},
 		"after the words":  {heard: []agent.Reply{agent.Heard{Text: "what time is it"}}},
 		"cut after a tool": {heard: []agent.Reply{agent.Heard{Text: "what time is it"}, agent.Used{Tokens: 5}}},
 	} {

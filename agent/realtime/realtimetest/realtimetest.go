@@ -277,7 +277,7 @@ func (c *conn) receive(data []byte) {
 		c.s.cancelled++
 		c.s.mu.Unlock()
 		id := c.active.id
-		c.finish("cancelled", object{"type": "cancelled", "reason": "client_cancelled"}, 0)
+		c.finish("cancelled", object{"type": "cancelled", "reason": "client_cancelled"}, 40)
 		c.send(c.delta(id, "response.output_audio.delta", base64.StdEncoding.EncodeToString(make([]byte, 4800)))) // too late
 	default:
 		c.refuse("unknown_or_invalid_event", e.Type)
@@ -530,6 +530,12 @@ func (r *Response) End(status, reason string) error {
 		r.c.finish(status, object{"type": status, "reason": reason}, 0)
 	}
 	return nil
+}
+
+// EndTwice sends two ends of the response, as a broken server may.
+func (r *Response) EndTwice() error {
+	end := object{"type": "response.done", "response": object{"id": r.id, "status": "completed", "usage": object{"total_tokens": 100}}}
+	return r.send(end, end)
 }
 
 // Cut cuts the connection.
