@@ -83,10 +83,11 @@ func TestConversationGoesOnWithTheList(t *testing.T) {
 		heard      []agent.Reply
 		atOnce     bool // fails while the person still speaks
 		recognized int
+		shown      string // before the words
 	}{
 		"at once":          {atOnce: true, recognized: 1},
 		"without words":    {recognized: 1},
-		"not written down": {heard: []agent.Reply{agent.Heard{Text: agent.Unwritten}}, recognized: 1},
+		"not written down": {heard: []agent.Reply{agent.Heard{Text: agent.Unwritten}}, recognized: 1, shown: "stt …, "},
 		"after the words":  {heard: []agent.Reply{agent.Heard{Text: "what time is it"}}},
 		"cut after a tool": {heard: []agent.Reply{agent.Heard{Text: "what time is it"}, agent.Used{Tokens: 5}}},
 	} {
@@ -103,7 +104,7 @@ func TestConversationGoesOnWithTheList(t *testing.T) {
 				k.channel.forget()
 				k.hears(xiaozhi.Auto, "what time is it")
 				k.pass(5 * time.Second)
-				k.wantStory("stt what time is it, face happy, tts start, sentence By text., 14 packets, tts stop")
+				k.wantStory(c.shown + "stt what time is it, face happy, tts start, sentence By text., 14 packets, tts stop")
 				if n := len(k.recognizer.durations); n != c.recognized || n > 0 && k.recognizer.durations[0] < time.Second {
 					t.Errorf("recognized %v", k.recognizer.durations)
 				}

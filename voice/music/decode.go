@@ -27,7 +27,7 @@ import (
 const (
 	niceness         = 5          // nice value of ffmpeg; Perch itself has 0, and so takes precedence
 	maxNested        = 3          // play lists that name each other
-	maxAlloc         = "67108864" // largest block of memory that ffmpeg allocates, in bytes, as for a picture beside the sound
+	maxAlloc         = "67108864" // largest block of memory that ffmpeg allocates, in bytes, as for the picture of a cover
 	networkProtocols = "http,https,tcp,tls,crypto,httpproxy"
 )
 
@@ -88,7 +88,7 @@ func (d *Decoder) stream(ctx context.Context, address string, nested int, out fu
 	return err
 }
 
-// isListType reports whether a media type is that of a play list.
+// isListType reports whether a media type means a play list.
 func isListType(kind string) bool {
 	switch kind {
 	case "audio/x-mpegurl", "audio/mpegurl", "application/x-mpegurl", "application/mpegurl", "application/vnd.apple.mpegurl", "audio/x-scpls", "application/pls+xml":
