@@ -20,13 +20,19 @@ import (
 // tune is music of a length that ends with an error, or with nil.
 type tune struct {
 	left   time.Duration
+	waits  time.Duration // until its first sound
 	ends   error
 	begins int // number of calls of Play
 }
 
 // Play implements dialogue.Music.
-func (m *tune) Play(_ context.Context, out func([]int16) error) error {
+func (m *tune) Play(ctx context.Context, out func([]int16) error) error {
 	m.begins++
+	select {
+	case <-time.After(m.waits):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	frame := syllables(1)[:voice.SpeakerFrame]
 	for m.left > 0 {
 		if err := out(frame); err != nil {
@@ -127,6 +133,26 @@ func TestMusicPausesForWhatIsSaid(t *testing.T) {
 			t.Errorf("it began %d times", m.begins)
 		}
 	})
+}
+
+// TestPeopleTalkWhileMusicConnects checks that a robot hears people while its music has no sound yet.
+func TestPeopleTalkWhileMusicConnects(t *testing.T) {
+	for _, mode := range []xiaozhi.Mode{xiaozhi.Realtime, xiaozhi.Auto} {
+		t.Run(string(mode), func(t *testing.T) {
+			talking(t, answer("Yes."), func(k *talk) {
+				k.listen(mode)
+				k.plays(&tune{left: whole, waits: 20 * time.Second})
+				k.pass(time.Second)
+				k.channel.forget()
+				k.recognizer.transcripts = understood("what time is it")
+				k.speak()
+				k.pass(4 * time.Second)
+				if story := k.channel.story(); !strings.Contains(story, "stt what time is it") {
+					t.Errorf("sent %s", story)
+				}
+			})
+		})
+	}
 }
 
 // TestPeopleTalkDuringMusic checks that music waits for people: after a wake word, in realtime mode and after typed text.
