@@ -204,15 +204,22 @@ func (r *Robot) HasShown(text string) bool {
 }
 
 // CheckTiming checks that no packet came late, or before the robot was ready. If this machine itself was
-// late, it only logs such packets.
+// late, it only logs such packets. The pause after "One moment." is allowed: the recognizer is busy, and
+// the answer follows.
 func (r *Robot) CheckTiming(t *testing.T) {
 	t.Helper()
 	s := r.Stats()
+	underruns := s.Underruns
+	for _, turn := range s.Turns {
+		if turn.Underruns > 0 && slices.Contains(turn.Answer, "One moment.") {
+			underruns--
+		}
+	}
 	switch {
-	case s.Ignored > 0 && r.lateness <= maxLatenessAtStart, s.Underruns > 0 && r.lateness <= MaxLateness:
+	case s.Ignored > 0 && r.lateness <= maxLatenessAtStart, underruns > 0 && r.lateness <= MaxLateness:
 		t.Errorf("the robot's speaker ran dry, or it ignored packets: %+v", s)
-	case s.Ignored+s.Underruns > 0:
-		t.Logf("the robot ran dry %d times and ignored %d packets, on a machine that was late by %s", s.Underruns, s.Ignored, r.lateness)
+	case s.Ignored+underruns > 0:
+		t.Logf("the robot ran dry %d times and ignored %d packets, on a machine that was late by %s", underruns, s.Ignored, r.lateness)
 	}
 }
 
