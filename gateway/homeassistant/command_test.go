@@ -63,6 +63,23 @@ func TestCommands(t *testing.T) {
 	e.await(conversation1, has(`"event_type":"command_rejected"`, `"thing":"volume"`, "the motor is stuck"))
 }
 
+// TestALightIsDimmedInItsNewColour tests that a brightness that comes before the robot has taken a colour keeps this
+// colour.
+func TestALightIsDimmedInItsNewColour(t *testing.T) {
+	b, h, e, _ := mirrored(t, unchanged)
+	h.hello(chan1, "s1")
+	e.await(state1, has(`"connected":true`))
+	holds := make(chan struct{})
+	h.talk.set(func() { h.talk.holds = holds })
+	b.publish("perch/a0b1c2d3e4f4/led/set", `{"state":"ON","color":{"r":0,"g":0,"b":255}}`)
+	h.talk.await(t, `robot.set_led_color {"blue":168,"green":0,"red":0}`)
+	b.publish("perch/a0b1c2d3e4f4/led/set", `{"state":"ON","brightness":64}`)
+	b.publish("perch/a0b1c2d3e4f4/volume/set", "loud") // handled after the brightness
+	e.await(conversation1, has(`"event_type":"command_rejected"`))
+	close(holds)
+	h.talk.await(t, `robot.set_led_color {"blue":42,"green":0,"red":0}`)
+}
+
 // TestCommandsWaitForHello tests that commands for a robot with a closed channel wait until the robot connects.
 func TestCommandsWaitForHello(t *testing.T) {
 	b, h, e, end := mirrored(t, unchanged)

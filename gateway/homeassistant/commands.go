@@ -90,8 +90,14 @@ func (c *commands) ask(ctx context.Context, v *state.Robot, q command.Ask) {
 // enqueue adds an order to the lane of its robot, or refuses the order if the lane is full.
 func (c *commands) enqueue(ctx context.Context, v *state.Robot, o *order) {
 	id := v.Registered.ID
-	o.command = command.Complete(o.command, v)
 	queued := c.lanes.Add(ctx, id, device.Job{Do: func(ctx context.Context) {
+		completed := make(chan command.Command, 1)
+		c.lanes.callInHub(ctx, func() { completed <- command.Complete(o.command, v) }) // after the effect of the command before it
+		select {
+		case o.command = <-completed:
+		case <-ctx.Done():
+			return
+		}
 		effect, err := c.o.Services.Execute(ctx, id, o.command)
 		c.lanes.callInHub(ctx, func() { c.finish(ctx, id, o, effect, err) })
 	}})

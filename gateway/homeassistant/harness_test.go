@@ -231,6 +231,7 @@ type talker struct {
 	yaw, pitch         int
 	refuse             error
 	slow               bool
+	holds              chan struct{}  // if set, lights change once it is closed
 	asked              agent.Question // the latest question
 	answers            agent.Answer   // the answer to every question
 	hearing            chan struct{}  // closed and replaced with each call
@@ -338,7 +339,7 @@ func (k *talker) Call(ctx context.Context, id device.ID, tool string, arguments 
 		return device.Result{}, err
 	}
 	k.mu.Lock()
-	refuse, slow := k.refuse, k.slow
+	refuse, slow, holds := k.refuse, k.slow, k.holds
 	k.mu.Unlock()
 	if slow {
 		<-ctx.Done()
@@ -347,6 +348,13 @@ func (k *talker) Call(ctx context.Context, id device.ID, tool string, arguments 
 	given, _ := json.Marshal(fitted)
 	if err := k.note(id, "%s %s", strings.TrimPrefix(tool, "self."), given); err != nil {
 		return device.Result{}, err
+	}
+	if holds != nil && tool == "self.robot.set_led_color" {
+		select {
+		case <-holds:
+		case <-ctx.Done():
+			return device.Result{}, ctx.Err()
+		}
 	}
 	if refuse != nil {
 		return device.Result{}, refuse
