@@ -151,8 +151,8 @@ func TestTalkWithATool(t *testing.T) {
 	if n := len(s.Sound()); n < 23500 || n > 24000 {
 		t.Errorf("a second of speech arrived as %d samples", n)
 	}
-	if !strings.Contains(e.StatusText(), "200 tokens on 2026-11-29") {
-		t.Error(e.StatusText())
+	if tokens, day := e.Tokens(); tokens != 200 || day != "2026-11-29" {
+		t.Errorf("%d tokens on %s", tokens, day)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestInterruption(t *testing.T) {
 		}
 		return r.Wait()
 	}})
-	k, e := brain(t, s)
+	k, _ := brain(t, s, func(o *realtime.Options) { o.DailyTokens = 40 })
 	ctx, cancel := context.WithCancel(t.Context())
 	after := 0
 	err := k.Think(ctx, agent.Turn{Speech: utterance(), Now: cmpNow(time.Time{})}, func(r agent.Reply) error {
@@ -205,8 +205,8 @@ func TestInterruption(t *testing.T) {
 			t.Fatal("the response was not cancelled at the server")
 		}
 	}
-	if text := e.StatusText(); !strings.Contains(text, ", 40 tokens on 2026-11-29") {
-		t.Errorf("the tokens of an interrupted answer are not counted: %s", text)
+	if _, err := talk(t.Context(), k, agent.Turn{Speech: utterance()}); err == nil || !strings.Contains(err.Error(), "used up daily_tokens (40)") {
+		t.Errorf("the tokens of an interrupted answer are not counted: %v", err)
 	}
 }
 
@@ -222,6 +222,30 @@ func TestRepeatedEnd(t *testing.T) {
 	got, err := talk(t.Context(), k, agent.Turn{Speech: utterance()})
 	must.Succeed(t, err)
 	want(t, got, "sounding Hi.", "sound 1.0 s", "used 100", "heard "+agent.Unwritten, "done")
+}
+
+// asked is a model that records the tools that it is offered.
+type asked struct{ tools string }
+
+func (*asked) Name() string { return "asked" }
+
+func (m *asked) Continue(_ context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
+	m.tools = fmt.Sprintf("%+v", p.Tools)
+	return thinker.StopEnd, out(thinker.Piece{Text: "Yes."})
+}
+
+// TestStrangersAskNoDeepMind: a stranger's turn is not offered think_hard.
+func TestStrangersAskNoDeepMind(t *testing.T) {
+	_, e := brain(t, realtimetest.Serve(t, &realtimetest.Server{}))
+	m := &asked{}
+	k := thinker.New(thinker.Options{Model: m, Deep: []thinker.Model{e}})
+	for stranger, want := range map[bool]bool{true: false, false: true} {
+		_, err := talk(t.Context(), k, agent.Turn{Robot: "a0b1c2d3e4f5", Untrusted: stranger, Text: "why"})
+		must.Succeed(t, err)
+		if got := strings.Contains(m.tools, "think_hard"); got != want {
+			t.Errorf("stranger %t: offered %t", stranger, got)
+		}
+	}
 }
 
 // TestStrangersSpendNothing: a robot that nobody has adopted opens no connection, whatever its text.
@@ -271,7 +295,7 @@ func TestAway(t *testing.T) {
 	}
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
-	_, e := brain(t, &realtimetest.Server{Server: web})
+	_, e := brain(t, nil, func(o *realtime.Options) { o.URL = web.URL + "/v1" })
 	if err := e.Check(t.Context()); !errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), "check the url") {
 		t.Error(err)
 	}
@@ -286,7 +310,7 @@ func TestDailyTokens(t *testing.T) {
 		away bool
 	}{{1, false}, {1, false}, {1, true}, {2, false}} {
 		_, err := talk(t.Context(), k, agent.Turn{Speech: utterance(), Now: time.Date(2026, 12, c.day, 23, 0, 0, 0, time.UTC)})
-		if (err != nil) != c.away || c.away && (!errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), "daily_tokens is 150")) {
+		if (err != nil) != c.away || c.away && (!errors.Is(err, agent.ErrAway) || !strings.Contains(err.Error(), "daily_tokens (150)")) {
 			t.Errorf("turn %d: %v", i, err)
 		}
 	}

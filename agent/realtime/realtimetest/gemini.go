@@ -1,15 +1,12 @@
 package realtimetest
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,20 +16,16 @@ import (
 // Gemini is a fake server of Google's Gemini Live API. It accepts the messages of python-genai's types, the setup first and
 // speech only between activityStart and activityEnd, and closes the connection at any other.
 type Gemini struct {
-	*httptest.Server
+	fake
 	// Answer writes the messages of an answer: serverContent, toolCall and so on. outputs are the results of tools so far.
 	// An empty string cuts the connection.
 	Answer     func(outputs []string) []string
 	Transcript string
 	Reason     string // with which the server closes the connection after the setup; "" if it does not
 
-	mu         sync.Mutex
-	violations []string
-	received   []string // kinds of the messages, without repetitions of sound
-	setup      string
-	turns      []string
-	sound      int // samples of the latest utterance
-	sessions   sync.WaitGroup
+	setup string
+	turns []string
+	sound int // samples of the latest utterance
 }
 
 // ServeGemini starts a server, which runs until the test ends. It reports the messages that it has refused as errors of
@@ -40,39 +33,17 @@ type Gemini struct {
 func ServeGemini(t testing.TB, s *Gemini) *Gemini {
 	t.Helper()
 	const path = "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.start(t, func(r *http.Request) (int, string) {
 		if r.Header.Get("X-Goog-Api-Key") != Key || r.URL.Path != path {
-			w.WriteHeader(http.StatusForbidden)
-			_, _ = w.Write([]byte(`{"error":{"code":403,"message":"API key not valid.","status":"PERMISSION_DENIED"}}`))
-			return
+			return http.StatusForbidden, `{"error":{"code":403,"message":"API key not valid.","status":"PERMISSION_DENIED"}}`
 		}
-		ws, err := socket.Accept(w, r, socket.Options{})
-		if err != nil {
-			return
-		}
-		s.sessions.Add(1)
-		defer s.sessions.Done()
-		defer ws.Drop()
+		return 0, ""
+	}, func(ws *socket.Conn) {
 		if reason := s.serve(ws); reason != "" {
 			ws.Close(socket.Violation, reason)
 		}
-	}))
-	t.Cleanup(func() {
-		s.CloseClientConnections()
-		s.Close()
-		s.sessions.Wait()
-		for _, v := range s.violations {
-			t.Error("the server has refused:", v)
-		}
 	})
 	return s
-}
-
-// Received returns the kinds of all messages so far. Sound that came in several messages is listed once.
-func (s *Gemini) Received() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.received)
 }
 
 // Setup returns the latest setup, as JSON.
@@ -147,9 +118,7 @@ type geminiClient struct {
 func (s *Gemini) serve(ws *socket.Conn) (reason string) {
 	refuse := func(format string, args ...any) string {
 		v := fmt.Sprintf(format, args...)
-		s.mu.Lock()
-		s.violations = append(s.violations, v)
-		s.mu.Unlock()
+		s.violated(v)
 		return v
 	}
 	pending := map[string]string{} // names of tools that were called, by ID
@@ -179,9 +148,7 @@ func (s *Gemini) serve(ws *socket.Conn) (reason string) {
 			return ""
 		}
 		var m geminiClient
-		strict := json.NewDecoder(bytes.NewReader(data))
-		strict.DisallowUnknownFields()
-		if err := strict.Decode(&m); err != nil {
+		if err := decode(data, &m); err != nil {
 			return refuse("%v in %.200s", err, data)
 		}
 		kind := ""
@@ -252,11 +219,7 @@ func (s *Gemini) serve(ws *socket.Conn) (reason string) {
 		default:
 			return refuse("a message without a known field: %.100s", data)
 		}
-		s.mu.Lock()
-		if n := len(s.received); n == 0 || kind != "audio" || s.received[n-1] != kind {
-			s.received = append(s.received, kind)
-		}
-		s.mu.Unlock()
+		s.record(kind, "audio")
 		if answers && !answer() {
 			return ""
 		}

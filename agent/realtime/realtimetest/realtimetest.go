@@ -5,13 +5,12 @@
 package realtimetest
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -26,7 +25,7 @@ const Key = "canary0123456789abcdef"
 
 // Server is a fake server.
 type Server struct {
-	*httptest.Server
+	fake
 	// Answer writes a response. It runs in its own goroutine, and should return when an error is returned to it.
 	Answer func(r *Response) error
 	// Transcript is the transcript of each utterance; "" if the transcription fails.
@@ -38,15 +37,11 @@ type Server struct {
 	Quota           bool // refuses each response, because the account has no credit left
 	Mute            bool // answers no event
 
-	mu         sync.Mutex
-	violations []string
-	received   []string // types of the events, without repetitions of appended sound
-	items      []string // the items of the conversations: role or type, and text
-	session    map[string]any
-	sound      []int16 // of the latest utterance
-	connected  int
-	cancelled  int
-	sessions   sync.WaitGroup
+	items     []string // the items of the conversations: role or type, and text
+	session   map[string]any
+	sound     []int16 // of the latest utterance
+	connected int
+	cancelled int
 }
 
 // Response is one response of the server.
@@ -63,36 +58,13 @@ type Response struct {
 // Serve starts a server, which runs until the test ends. It reports the events that it has refused as errors of the test.
 func Serve(t testing.TB, s *Server) *Server {
 	t.Helper()
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.start(t, func(r *http.Request) (int, string) {
 		if r.Header.Get("Authorization") != "Bearer "+Key || r.URL.Path != "/v1/realtime" || r.URL.Query().Get("model") == "" {
-			w.WriteHeader(http.StatusUnauthorized)
-			_, _ = w.Write([]byte(`{"error":{"message":"Incorrect API key provided","type":"invalid_request_error","code":"invalid_api_key"}}`))
-			return
+			return http.StatusUnauthorized, `{"error":{"message":"Incorrect API key provided","type":"invalid_request_error","code":"invalid_api_key"}}`
 		}
-		ws, err := socket.Accept(w, r, socket.Options{})
-		if err != nil {
-			return
-		}
-		s.sessions.Add(1)
-		defer s.sessions.Done()
-		s.serve(ws)
-	}))
-	t.Cleanup(func() {
-		s.CloseClientConnections()
-		s.Close()
-		s.sessions.Wait()
-		for _, v := range s.violations {
-			t.Error("the server has refused:", v)
-		}
-	})
+		return 0, ""
+	}, s.serve)
 	return s
-}
-
-// Received returns the types of all events so far. Sound that was appended in several events is listed once.
-func (s *Server) Received() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.received)
 }
 
 // Items returns the items that clients have added to conversations.
@@ -128,15 +100,6 @@ func (s *Server) Connected() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.connected
-}
-
-// Violations returns and forgets the events that were refused.
-func (s *Server) Violations() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	v := s.violations
-	s.violations = nil
-	return v
 }
 
 // conn is a connection.
@@ -195,9 +158,7 @@ func (c *conn) send(event object) {
 // refuse answers an event with an error. c.mu must be held.
 func (c *conn) refuse(code, message string) {
 	if code != "response_cancel_not_active" { // the API calls that safe
-		c.s.mu.Lock()
-		c.s.violations = append(c.s.violations, code+": "+message)
-		c.s.mu.Unlock()
+		c.s.violated(code + ": " + message)
 	}
 	c.send(object{"type": "error", "error": object{"type": "invalid_request_error", "code": code, "message": message}})
 }
@@ -231,17 +192,11 @@ func (c *conn) receive(data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var e clientEvent
-	strict := json.NewDecoder(bytes.NewReader(data))
-	strict.DisallowUnknownFields()
-	if err := strict.Decode(&e); err != nil {
+	if err := decode(data, &e); err != nil {
 		c.refuse("unknown_parameter", err.Error())
 		return
 	}
-	c.s.mu.Lock()
-	if n := len(c.s.received); n == 0 || e.Type != "input_audio_buffer.append" || c.s.received[n-1] != e.Type {
-		c.s.received = append(c.s.received, e.Type)
-	}
-	c.s.mu.Unlock()
+	c.s.record(e.Type, "input_audio_buffer.append")
 	if c.s.Mute {
 		return
 	}
@@ -341,10 +296,7 @@ func (c *conn) update(s map[string]any) {
 			}
 		}
 		c.detects = config.Audio.Input.Detection != nil
-		rate := c.s.Rate
-		if rate == 0 {
-			rate = 24000
-		}
+		rate := cmp.Or(c.s.Rate, 24000)
 		answer = object{"type": "realtime", "audio": object{"input": object{"format": object{"type": "audio/pcm", "rate": 24000}},
 			"output": object{"format": object{"type": "audio/pcm", "rate": rate}}}}
 	}
@@ -357,9 +309,7 @@ func (c *conn) update(s map[string]any) {
 // commit makes an item of the sound, whose transcript follows.
 func (c *conn) commit() {
 	pcm := make([]int16, len(c.audio)/2)
-	for i := range pcm {
-		pcm[i] = int16(binary.LittleEndian.Uint16(c.audio[2*i:]))
-	}
+	_, _ = binary.Decode(c.audio, binary.LittleEndian, pcm)
 	c.audio = nil
 	c.s.mu.Lock()
 	c.s.sound, c.s.items = pcm, append(c.s.items, "sound")
@@ -486,10 +436,7 @@ func (r *Response) Speak(text string, d time.Duration) error {
 	if err := r.send(r.c.delta(r.id, "response.output_audio_transcript.delta", text)); err != nil {
 		return err
 	}
-	rate := r.c.s.Rate
-	if rate == 0 {
-		rate = 24000
-	}
+	rate := cmp.Or(r.c.s.Rate, 24000)
 	piece := make([]byte, rate/10*2)
 	for i := 0; i+1 < len(piece); i += 2 {
 		binary.LittleEndian.PutUint16(piece[i:], uint16(i%400*20))
