@@ -224,15 +224,14 @@ func (s State) withTurnEnded(e event.TurnEnded, at time.Time) State {
 // withMusic returns the state after music has begun, paused or stopped. A robot that plays music shows Idle: music
 // is not speech, and may last for hours.
 func (s State) withMusic(e event.Music, at time.Time) State {
-	s.Music = e.Name
-	switch {
-	case e.State == event.MusicPlaying:
+	switch s.Music = e.Name; e.State {
+	case event.MusicPlaying:
 		return s.withBase(Idle)
-	case e.State == event.MusicStopped && e.Reason != "":
-		s = s.withPassing(Failed, at.Add(failedFor))
-	}
-	if e.State == event.MusicStopped {
+	case event.MusicStopped:
 		s.Music = ""
+	}
+	if e.Reason != "" {
+		return s.withPassing(Failed, at.Add(failedFor))
 	}
 	return s
 }

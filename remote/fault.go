@@ -68,6 +68,21 @@ type Server struct {
 	ConnectWithin time.Duration
 }
 
+// ParseBase parses the base address of a server, such as example, and removes its trailing slashes.
+func ParseBase(text, example string) (*url.URL, error) {
+	base, err := url.Parse(strings.TrimSpace(text))
+	switch {
+	case text == "":
+		return nil, errors.New("url is missing; it is the server's base address, as in " + example)
+	case err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https":
+		return nil, errors.New("url is not the address of a server, such as " + example)
+	case base.User != nil:
+		return nil, errors.New("url holds a password; put the key into key or key_file")
+	}
+	base.Path, base.RawPath, base.Fragment = strings.TrimRight(base.Path, "/"), "", ""
+	return base, nil
+}
+
 // Address returns a URL without the user and the query, which may be secret.
 func Address(u *url.URL) string { return u.Scheme + "://" + u.Host + u.Path }
 

@@ -132,19 +132,9 @@ func New(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// parseBase parses the base address of a server, and removes its trailing slashes.
+// parseBase parses the base address of a server; see remote.ParseBase.
 func parseBase(text string) (*url.URL, error) {
-	base, err := url.Parse(strings.TrimSpace(text))
-	switch {
-	case text == "":
-		return nil, errors.New("url is missing; it is the server's base address, as in http://192.168.1.9:11434/v1")
-	case err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https":
-		return nil, errors.New("url is not the address of a server, such as http://192.168.1.9:11434/v1")
-	case base.User != nil:
-		return nil, errors.New("url holds a password; put the key into key or key_file")
-	}
-	base.Path, base.RawPath, base.Fragment = strings.TrimRight(base.Path, "/"), "", ""
-	return base, nil
+	return remote.ParseBase(text, "http://192.168.1.9:11434/v1")
 }
 
 // wantsOllama reports whether an option requires Ollama's own API.

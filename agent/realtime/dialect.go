@@ -100,10 +100,7 @@ func isRate(hz int) bool {
 
 // encodeSound returns PCM as the APIs want it: 16 bits, little endian, in base64.
 func encodeSound(pcm []int16) string {
-	sound := make([]byte, 0, 2*len(pcm))
-	for _, s := range pcm {
-		sound = binary.LittleEndian.AppendUint16(sound, uint16(s))
-	}
+	sound, _ := binary.Append(nil, binary.LittleEndian, pcm) // samples have a fixed size
 	return base64.StdEncoding.EncodeToString(sound)
 }
 
@@ -117,8 +114,6 @@ func decodeSound(text string) ([]int16, error) {
 		return nil, errGarbage
 	}
 	pcm := make([]int16, len(sound)/2)
-	for i := range pcm {
-		pcm[i] = int16(binary.LittleEndian.Uint16(sound[2*i:]))
-	}
-	return pcm, nil
+	_, err = binary.Decode(sound, binary.LittleEndian, pcm)
+	return pcm, err
 }

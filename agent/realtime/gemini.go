@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"mime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -127,6 +129,7 @@ type geminiMessage struct {
 		}
 	}
 	UsageMetadata struct{ TotalTokenCount int }
+	Error         failure
 }
 
 func (d *gemini) decode(data []byte) []serverEvent {
@@ -205,12 +208,9 @@ func (d *gemini) done(status, reason string) serverEvent {
 
 // pcmRate returns the rate in a MIME type such as "audio/pcm;rate=24000", in Hz, or geminiOutput.
 func pcmRate(kind string) int {
-	rate := 0
-	if _, text, found := strings.Cut(kind, "rate="); found {
-		_, _ = fmt.Sscan(text, &rate)
+	_, parameters, _ := mime.ParseMediaType(kind)
+	if rate, err := strconv.Atoi(parameters["rate"]); err == nil && isRate(rate) {
+		return rate
 	}
-	if !isRate(rate) {
-		return geminiOutput
-	}
-	return rate
+	return geminiOutput
 }

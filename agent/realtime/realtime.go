@@ -93,23 +93,12 @@ func (o Options) Check() error {
 	return nil
 }
 
-// parseBase parses the base address of a server. It returns the address without its trailing slashes, and with the
-// scheme http or https.
+// parseBase parses the base address of a server, whose scheme may also be ws or wss.
 func parseBase(text string) (*url.URL, error) {
-	base, err := url.Parse(strings.TrimSpace(text))
-	if err == nil && (base.Scheme == "ws" || base.Scheme == "wss") {
-		base.Scheme = "http" + strings.TrimPrefix(base.Scheme, "ws")
+	if text = strings.TrimSpace(text); len(text) > 2 && strings.EqualFold(text[:2], "ws") {
+		text = "http" + text[2:]
 	}
-	switch {
-	case text == "":
-		return nil, errors.New("url is missing; it is the server's base address, as in https://api.openai.com/v1")
-	case err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https":
-		return nil, errors.New("url is not the address of a server, such as https://api.openai.com/v1")
-	case base.User != nil:
-		return nil, errors.New("url holds a password; put the key into key or key_file")
-	}
-	base.Path, base.RawPath, base.Fragment = strings.TrimRight(base.Path, "/"), "", ""
-	return base, nil
+	return remote.ParseBase(text, "https://api.openai.com/v1")
 }
 
 // Engine implements thinker.Speaker. It is safe for concurrent use.
@@ -144,17 +133,6 @@ func (*Engine) Name() string { return "realtime" }
 
 // Where returns the name of the model and the address of the server.
 func (e *Engine) Where() string { return e.o.Model + " at " + remote.Address(e.base) }
-
-// StatusText returns Where, and the tokens that were used today.
-func (e *Engine) StatusText() string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	text := e.Where()
-	if e.tokens > 0 {
-		text += fmt.Sprintf(", %d tokens on %s", e.tokens, e.day)
-	}
-	return text
-}
 
 // Close ends all turns.
 func (e *Engine) Close() error {
@@ -252,8 +230,7 @@ func (e *Engine) affords(now time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.o.DailyTokens > 0 && e.day == now.Format(time.DateOnly) && e.tokens >= e.o.DailyTokens {
-		return e.server.Faultf("%s has used %d tokens today, and daily_tokens is %d; it answers again after midnight, or with a higher daily_tokens",
-			e.o.Model, e.tokens, e.o.DailyTokens)
+		return e.server.Faultf("%s has used up daily_tokens (%d); it answers again after midnight, or with a higher daily_tokens", e.o.Model, e.o.DailyTokens)
 	}
 	return nil
 }

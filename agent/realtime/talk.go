@@ -247,7 +247,12 @@ func (t *talk) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.
 // cancel ends the response under way, and counts the tokens that it has used if the server tells them soon.
 func (t *talk) cancel(ctx context.Context) {
 	events := t.dialect.cancel()
-	if len(events) == 0 || t.send(events...) != nil {
+	if len(events) == 0 {
+		return
+	}
+	late := time.AfterFunc(usageWithin, t.conn.Drop) // also if the server reads nothing
+	defer late.Stop()
+	if t.send(events...) != nil {
 		return
 	}
 	for until := time.Now().Add(usageWithin); ; {

@@ -137,14 +137,6 @@ func (k *Brain) Where() string {
 	return ""
 }
 
-// StatusText returns what the driver tells of the model while it works, or Where.
-func (k *Brain) StatusText() string {
-	if m, is := k.Model.(interface{ StatusText() string }); is {
-		return m.StatusText()
-	}
-	return k.Where()
-}
-
 // Close closes the model.
 func (k *Brain) Close() error {
 	if m, is := k.Model.(interface{ Close() error }); is {

@@ -85,7 +85,7 @@ func (k *Brain) ownTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 				return "The talk ends when you have spoken. Say goodbye in one short sentence.", nil
 			}))
 	}
-	if len(k.Deep) > 0 {
+	if len(k.Deep) > 0 && !t.Stranger() {
 		deep := offer("think_hard",
 			"Ask a slower and wiser mind a hard question. It knows nothing of this talk: the question must hold all it needs.",
 			`{"question":{"type":"string"}},"required":["question"]`, toolFunc(k.thinkHard))

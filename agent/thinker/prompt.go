@@ -21,11 +21,12 @@ func (k *Brain) system(t agent.Turn) string {
 		how = speakingAloud
 	}
 	parts := []string{k.personaOf(t).Text, k.situation(t), how, k.skilled(t)}
-	if k.Memory != nil && t.Speech != nil {
+	if k.Memory != nil {
+		if t.Speech == nil {
+			parts = append(parts, "To remember a fact for good without a tool, write [REMEMBER: the fact], or with its type and tags, such as "+
+				"[REMEMBER feedback #lamp: no bright light in the evening]; it is not spoken.")
+		}
 		parts = append(parts, k.remembered(t))
-	} else if k.Memory != nil {
-		parts = append(parts, "To remember a fact for good without a tool, write [REMEMBER: the fact], or with its type and tags, such as "+
-			"[REMEMBER feedback #lamp: no bright light in the evening]; it is not spoken.", k.remembered(t))
 	}
 	parts = append(parts, k.moment(t))
 	parts = slices.DeleteFunc(parts, func(p string) bool { return strings.TrimSpace(p) == "" })

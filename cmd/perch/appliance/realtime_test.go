@@ -3,6 +3,7 @@ package appliance_test
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -79,8 +80,11 @@ func TestSpokenTalkWithRealtime(t *testing.T) {
 			t.Errorf("stored %+v", turn)
 		}
 	}
-	if part := h.Part("brain realtime"); !part.OK || !strings.Contains(part.Note, "300 tokens") {
+	if part := h.Part("brain realtime"); !part.OK {
 		t.Errorf("the part says %+v", part)
+	}
+	if _, text := h.Request(http.MethodGet, "/ready", ""); !strings.Contains(text, "realtime") || strings.Contains(text, "token") {
+		t.Errorf("anybody reads how much is talked: %s", text)
 	}
 }
 

@@ -131,9 +131,7 @@ func (e watchedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, o 
 	began := e.Now()
 	t, err := e.Recognizer.Recognize(ctx, u, o)
 	if err == nil && !e.trial {
-		if ended := u.FinishedAt(); ended.After(began) { // the wait begins when the person has stopped speaking
-			began = ended
-		}
+		began = waitBegan(began, u)
 		e.waits.add(e.Now().Sub(began))
 	}
 	if foreign := o.Language != e.language && errors.Is(err, voice.ErrLanguage); ctx.Err() == nil && !foreign && !errors.Is(err, voice.ErrBusy) {
@@ -195,6 +193,15 @@ type watchedBrain struct {
 	trial bool // use the engine even if it has just failed
 }
 
+// waitBegan returns when the wait for an engine began: at began, or when the person stopped speaking, if that was
+// later. u may be nil.
+func waitBegan(began time.Time, u *voice.Utterance) time.Time {
+	if u != nil && u.FinishedAt().After(began) {
+		return u.FinishedAt()
+	}
+	return began
+}
+
 // Think implements agent.Brain. Only an error that wraps agent.ErrAway, and not agent.ErrStranger, counts as
 // a failure: after other errors the brain may still work.
 func (m watchedBrain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
@@ -203,23 +210,17 @@ func (m watchedBrain) Think(ctx context.Context, t agent.Turn, out func(agent.Re
 	}
 	var outErr error
 	began := m.Now()
-	since := func() time.Time { // the wait for an answer to speech begins when the person has stopped speaking
-		if t.Speech != nil && t.Speech.FinishedAt().After(began) {
-			return t.Speech.FinishedAt()
-		}
-		return began
-	}
 	replied := m.trial
 	err := m.Brain.Think(ctx, t, func(r agent.Reply) error {
 		if !replied {
 			replied = true
-			m.waits.add(m.Now().Sub(since()))
+			m.waits.add(m.Now().Sub(waitBegan(began, t.Speech)))
 		}
 		outErr = out(r)
 		return outErr
 	})
 	if ctx.Err() == nil && outErr == nil && (err == nil || errors.Is(err, agent.ErrAway) && !errors.Is(err, agent.ErrStranger)) {
-		m.RecordUse(since(), err)
+		m.RecordUse(waitBegan(began, t.Speech), err)
 	}
 	if limited, ok := m.Brain.(interface{ Limits() error }); ok && err == nil {
 		if limits := limited.Limits(); limits != nil {
