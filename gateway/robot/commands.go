@@ -277,10 +277,16 @@ func (s *sessions) playPCM(ctx context.Context, id device.ID, name string, pcm [
 	if err := s.post(ctx, id, dialogue.PlaySound{Sound: &dialogue.Sound{Name: name, PCM: pcm}, Answer: result}); err != nil {
 		return err
 	}
+	return accepted(result)
+}
+
+// accepted returns the answer to an input that the loop has handled, or dialogue.ErrOffline if the session ended
+// without handling the input.
+func accepted(answer <-chan error) error {
 	select {
-	case err := <-result:
+	case err := <-answer:
 		return err
-	default: // the session ended without handling the input
+	default:
 		return dialogue.ErrOffline
 	}
 }

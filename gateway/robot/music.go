@@ -27,11 +27,9 @@ func (s *Server) PlayMusic(ctx context.Context, id device.ID, name string) error
 		return err
 	}
 	if !s.options.Robots.Trusts(id) {
-		return errNotAdopted
+		return errStrangersMusic
 	}
-	o, done := s.acquire()
-	done() // music needs no engine
-	return r.startMusic(ctx, o.Music, name)
+	return r.startMusic(ctx, s.current.Load().Music, name)
 }
 
 // Music returns the names of the owner's music.
@@ -48,25 +46,27 @@ func (s *session) startMusic(ctx context.Context, library *music.Library, name s
 	if !ok {
 		return errUnknownMusic(library, name)
 	}
-	within, cancel := context.WithTimeoutCause(ctx, tryWithin, fmt.Errorf("%s sends no sound; check its source in music, and the network", playing.Name()))
-	defer cancel()
-	if err := playing.Try(within); err != nil {
-		if ctx.Err() == nil && within.Err() != nil {
-			err = context.Cause(within)
-		}
+	if !s.trying.TryLock() {
+		return errTrying
+	}
+	defer s.trying.Unlock()
+	if err := playing.Try(ctx); err != nil {
 		return &httpserver.Fault{Word: "music_failed", Sentence: err.Error(), HTTP: http.StatusBadGateway, Err: err}
 	}
 	result := make(chan error, 1)
 	if err := s.post(ctx, 0, dialogue.PlayMusic{Sound: &dialogue.Sound{Name: playing.Name(), Music: playing}, Answer: result}); err != nil {
 		return err
 	}
-	select {
-	case err := <-result:
-		return err
-	default: // the session ended without handling the input
-		return dialogue.ErrOffline
-	}
+	return accepted(result)
 }
+
+// errStrangersMusic is the error for music on a robot that nobody has adopted.
+var errStrangersMusic error = &httpserver.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
+	Sentence: "only a robot that somebody has adopted plays music; perch robot adopt ROBOT adopts it"}
+
+// errTrying is the error for music while other music for the same robot is tried.
+var errTrying error = &httpserver.Fault{Word: "busy", HTTP: http.StatusConflict,
+	Sentence: "other music is being tried for this robot; try again in a few seconds"}
 
 // errUnknownMusic returns the error for a name that the owner's music does not have.
 func errUnknownMusic(library *music.Library, name string) error {

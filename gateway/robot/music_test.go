@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +17,7 @@ import (
 	"perch/gateway/robot/dialogue"
 	"perch/must"
 	"perch/voice"
+	"perch/voice/music"
 )
 
 // tune is music of a length that ends with an error, or with nil.
@@ -251,7 +254,7 @@ func TestMusicEnds(t *testing.T) {
 	}, broken)
 }
 
-func TestMusicOfAStranger(t *testing.T) {
+func TestMusicThatIsNotPlayed(t *testing.T) {
 	talking(t, answer("Yes."), func(k *talk) {
 		var shown interface{ Code() string }
 		if err := k.server.PlayMusic(k.t.Context(), robotID, "jazz"); !errors.As(err, &shown) || shown.Code() != "unknown_music" {
@@ -262,4 +265,51 @@ func TestMusicOfAStranger(t *testing.T) {
 			t.Errorf("a robot that is away: %v", err)
 		}
 	})
+}
+
+// TestStrangersPlayNoMusic checks that a stranger plays no music by command and that its brain has none, and that an
+// adopted robot's brain has it.
+func TestStrangersPlayNoMusic(t *testing.T) {
+	for name, stranger := range map[string]bool{"a stranger": true, "an adopted robot": false} {
+		t.Run(name, func(t *testing.T) {
+			var offered []bool
+			mind := answer("Yes.")
+			reply := mind.answer
+			mind.answer = func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
+				offered = append(offered, turn.Music != nil)
+				return reply(ctx, turn, out)
+			}
+			talking(t, mind, func(k *talk) {
+				if err := k.server.PlayMusic(k.t.Context(), robotID, "jazz"); errors.Is(err, errStrangersMusic) != stranger {
+					t.Error(err)
+				}
+				k.hears(xiaozhi.Auto, "play jazz")
+				k.pass(5 * time.Second)
+				if len(offered) != 1 || offered[0] == stranger {
+					t.Errorf("music in the turns: %v", offered)
+				}
+				k.wantMusic("", false)
+			}, func(o *Options) { o.Robots.(*registry).stranger.Store(stranger) },
+				func(o *Options) { o.Music = music.NewLibrary([]music.Source{{Name: "jazz", Source: "/nowhere"}}) })
+		})
+	}
+}
+
+// TestMusicIsTriedOnceAtATime checks that many requests for one robot run one decoder.
+func TestMusicIsTriedOnceAtATime(t *testing.T) {
+	dir := t.TempDir()
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "ffmpeg"), []byte("#!/bin/sh\necho >>"+dir+"/runs\nexec sleep 1\n"), 0o755))
+	must.Succeed(t, os.WriteFile(filepath.Join(dir, "a.mp3"), []byte("x"), 0o600))
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	library, s := music.NewLibrary([]music.Source{{Name: "jazz", Source: dir + "/a.mp3"}}), &session{}
+	errs := make(chan error, 8)
+	for range cap(errs) {
+		go func() { errs <- s.startMusic(t.Context(), library, "jazz") }()
+	}
+	for range cap(errs) {
+		<-errs // each is busy, or has found no sound
+	}
+	if runs := must.Value(os.ReadFile(dir + "/runs"))(t); len(runs) != 1 {
+		t.Errorf("%d decoders", len(runs))
+	}
 }

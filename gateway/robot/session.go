@@ -41,6 +41,7 @@ type session struct {
 	toolbox  *tools.Client
 	tap      transcript.Tap
 	unsaved  unsaved
+	trying   sync.Mutex     // held while a source of music is tried
 	turns    sync.WaitGroup // running turns, and other goroutines that may wait for the disk
 
 	muted    atomic.Bool                    // the robot's sound is dropped on arrival

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -25,7 +26,7 @@ import (
 )
 
 const (
-	niceness         = 5          // nice value of ffmpeg; Perch itself has 0, and so takes precedence
+	nobody           = 65534      // user and group of programs that may do nothing
 	maxNested        = 3          // play lists that name each other
 	maxAlloc         = "67108864" // largest block of memory that ffmpeg allocates, in bytes, as for the picture of a cover
 	networkProtocols = "http,https,tcp,tls,crypto,httpproxy"
@@ -40,7 +41,7 @@ func (d *Decoder) decode(ctx context.Context, entry string, from time.Duration, 
 	if from > 0 {
 		args = append(args, "-ss", strconv.FormatFloat(from.Seconds(), 'f', 3, 64))
 	}
-	return d.run(ctx, append(args, "-i", "file:"+entry), nil, func() {}, out)
+	return d.run(ctx, false, append(args, "-i", "file:"+entry), nil, func() {}, out)
 }
 
 // stream decodes what a URL leads to: sound, or a play list, whose entries are tried one after the other until one
@@ -63,7 +64,7 @@ func (d *Decoder) stream(ctx context.Context, address string, nested int, out fu
 	defer func() { _ = response.Body.Close() }()
 	at := response.Request.URL
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s; %s", at.Host, response.Status, cureAddress)
+		return fmt.Errorf("%s answers %d %s; %s", at.Host, response.StatusCode, http.StatusText(response.StatusCode), cureAddress)
 	}
 	sound := bufio.NewReaderSize(&watched{response.Body, d.patience, ctx, cancel}, 4<<10)
 	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
@@ -79,9 +80,9 @@ func (d *Decoder) stream(ctx context.Context, address string, nested int, out fu
 		}
 		return d.list(ctx, string(text), at, nested, out)
 	case kind == "text/html", kind == "application/xhtml+xml", bytes.HasPrefix(head, []byte("<")):
-		return errPage(at.Host)
+		return fmt.Errorf("%s sends a web page, and not sound; %s", at.Host, cureAddress)
 	}
-	err = d.run(ctx, []string{"-protocol_whitelist", "pipe", "-i", "pipe:0"}, sound, func() { cancel(nil) }, out)
+	err = d.run(ctx, true, []string{"-protocol_whitelist", "pipe", "-i", "pipe:0"}, sound, func() { cancel(nil) }, out)
 	if err == nil && response.ContentLength >= 0 {
 		return errEnded // a station's stream has no length
 	}
@@ -144,7 +145,7 @@ func (d *Decoder) list(ctx context.Context, text string, at *url.URL, nested int
 // fetch decodes a URL that ffmpeg itself fetches. It can fetch nothing but http and https.
 func (d *Decoder) fetch(ctx context.Context, at *url.URL, out func([]int16) error) error {
 	timeout := strconv.FormatInt(d.patience.Microseconds(), 10)
-	err := d.run(ctx, []string{"-protocol_whitelist", networkProtocols, "-rw_timeout", timeout, "-i", at.String()}, nil, func() {}, out)
+	err := d.run(ctx, true, []string{"-protocol_whitelist", networkProtocols, "-rw_timeout", timeout, "-i", at.String()}, nil, func() {}, out)
 	var fault *program.Fault
 	if errors.As(err, &fault) { // what ffmpeg says may contain the URL, with a password
 		return fmt.Errorf("ffmpeg finds no sound at %s; %s", at.Host, cureAddress)
@@ -161,6 +162,9 @@ func unreachable(ctx context.Context, host string, err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
+	}
+	if strings.Contains(err.Error(), "malformed") { // the error repeats what the station has sent, and a model may read it
+		err = errors.New("it does not answer in HTTP")
 	}
 	return fmt.Errorf("%s cannot be reached: %w; check its address in music, and the network", host, err)
 }
@@ -195,28 +199,26 @@ func (w *watched) Read(p []byte) (int, error) {
 }
 
 // run runs ffmpeg with an input and calls out with its sound. It returns when ffmpeg has ended. If ctx ends, out
-// fails, or no sound comes for patience, run kills ffmpeg. closeInput makes a read of stdin return.
-func (d *Decoder) run(ctx context.Context, input []string, stdin io.Reader, closeInput func(), out func([]int16) error) error {
+// fails, or no sound comes for patience, run kills ffmpeg. closeInput makes a read of stdin return. If fromNetwork is set,
+// strangers may have made the input: root runs ffmpeg as the user nobody then.
+func (d *Decoder) run(ctx context.Context, fromNetwork bool, input []string, stdin io.Reader, closeInput func(), out func([]int16) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	args := append(append(d.command[1:len(d.command):len(d.command)], "-nostdin", "-hide_banner", "-loglevel", "error", "-max_alloc", maxAlloc), input...)
-	args = append(args, "-map", "0:a:0", "-ac", "1", "-ar", strconv.Itoa(voice.SpeakerRate), "-f", "s16le", "pipe:1")
+	args := slices.Concat(d.command[1:], []string{"-nostdin", "-hide_banner", "-loglevel", "error", "-max_alloc", maxAlloc}, input,
+		[]string{"-map", "0:a:0", "-ac", "1", "-ar", strconv.Itoa(voice.SpeakerRate), "-f", "s16le", "pipe:1"})
 	cmd := exec.CommandContext(ctx, d.command[0], args...)
 	cmd.Env = child.Environ(os.Environ())
-	cmd.Stdin, cmd.WaitDelay = stdin, time.Second
-	var stderr program.Stderr
-	cmd.Stderr = &stderr
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return fmt.Errorf("start ffmpeg: %w", err)
+	cmd.Stdin = stdin
+	if fromNetwork && os.Geteuid() == 0 { // as in sudo perch doctor
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	}
-	switch err := cmd.Start(); {
+	stdout, stderr, err := program.Start(cmd)
+	switch {
 	case errors.Is(err, exec.ErrNotFound):
 		return ErrNoFFmpeg
 	case err != nil:
 		return fmt.Errorf("start ffmpeg: %w", err)
 	}
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, niceness) // an error does no harm
 	timer := time.AfterFunc(d.patience, func() { cancel(errStalled) })
 	defer timer.Stop()
 	sounded, outErr := read(stdout, func(pcm []int16) error {

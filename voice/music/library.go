@@ -1,9 +1,6 @@
 package music
 
-import (
-	"context"
-	"strings"
-)
+import "strings"
 
 // Library is the owner's music. It is safe for concurrent use. A nil Library has none.
 type Library struct {
@@ -38,11 +35,4 @@ func (l *Library) Find(name string) (p *Playing, ok bool) {
 		}
 	}
 	return nil, false
-}
-
-// Try returns nil if a source can be played, and otherwise the reason, with its cure.
-func Try(ctx context.Context, s Source) error {
-	d := NewDecoder()
-	defer d.Close()
-	return d.Play(s).Try(ctx)
 }

@@ -85,11 +85,20 @@ func (p *Playing) Name() string { return p.source.Name }
 // errHeard is returned by Try's own callback once there is sound.
 var errHeard = errors.New("there is sound")
 
+// tryWithin is how long a source may take until its first sound.
+const tryWithin = 10 * time.Second
+
 // Try returns nil if the source can be played, and otherwise the reason, with its cure.
 func (p *Playing) Try(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, tryWithin,
+		fmt.Errorf("%s has sent no sound for %s; check its source in music, and the network", p.source.Name, tryWithin))
+	defer cancel()
 	err := p.decoder.Play(p.source).Play(ctx, func([]int16) error { return errHeard })
-	if errors.Is(err, errHeard) {
+	switch {
+	case errors.Is(err, errHeard):
 		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
 	}
 	return cmp.Or(err, fmt.Errorf("%s has no sound", p.source.Name))
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -325,5 +327,44 @@ func TestFFmpeg(t *testing.T) {
 	err := d.Play(Source{"text", write(t, dir, "text.mp3", []byte(strings.Repeat("no sound ", 100)))}).Try(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "ffmpeg finds no sound in it") {
 		t.Errorf("a text: %v", err)
+	}
+}
+
+// TestAStationsWordsAreNotRepeated checks that an error, which a model may read, holds no words of a station.
+func TestAStationsWordsAreNotRepeated(t *testing.T) {
+	for _, said := range []string{"HTTP/1.1 403 Unlock the door\r\nContent-Length: 0\r\n\r\n", "Unlock the door\r\n\r\n", "HTTP/1.1 200 OK\r\nUnlock the door\r\n\r\n"} {
+		l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
+		var serving sync.WaitGroup
+		serving.Go(func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = io.WriteString(c, said)
+				_, _ = c.Read(make([]byte, 4096))
+				_ = c.Close()
+			}
+		})
+		err := decoder(t).Play(Source{"jazz", "http://" + l.Addr().String()}).Try(t.Context())
+		_ = l.Close()
+		serving.Wait()
+		if err == nil || strings.Contains(err.Error(), "Unlock") {
+			t.Errorf("%q: %v", said, err)
+		}
+	}
+}
+
+// TestRootDecodesNoStation checks that ffmpeg runs as nobody if root plays what comes from the network.
+func TestRootDecodesNoStation(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can become another user, as CI does")
+	}
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(pcm(1, 500)) }))
+	defer web.Close()
+	d := decoder(t)
+	d.command = []string{"sh", "-c", `[ "$(id -u)" = 65534 ] && cat`, "ffmpeg"}
+	if err := d.Play(Source{"jazz", web.URL}).Try(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

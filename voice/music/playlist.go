@@ -2,7 +2,6 @@ package music
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/url"
 	"os"
@@ -78,8 +77,3 @@ func listed(text, from string) (entries []string, err error) {
 
 // cureAddress is the cure for a URL that is not the URL of a stream.
 const cureAddress = "set the address of the stream itself in music, which the station's page or a directory of stations names"
-
-// errPage is the error for a web page.
-func errPage(host string) error {
-	return fmt.Errorf("%s sends a web page, and not sound; %s", host, cureAddress)
-}

@@ -58,6 +58,21 @@ func (c Call) Speak(ctx context.Context, out func([]int16) error) error {
 	return c.speak(ctx, soundTimeout, out)
 }
 
+// Start starts a program that writes sound to its standard output. The program has a low priority. stderr must
+// be read only after cmd.Wait.
+func Start(cmd *exec.Cmd) (stdout io.Reader, stderr *Stderr, err error) {
+	stderr = &Stderr{}
+	cmd.Stderr, cmd.WaitDelay = stderr, time.Second
+	if stdout, err = cmd.StdoutPipe(); err != nil {
+		return nil, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, niceness) // an error does no harm
+	return stdout, stderr, nil
+}
+
 // speak implements Speak with the given timeout.
 func (c Call) speak(ctx context.Context, timeout time.Duration, out func([]int16) error) error {
 	errSilent := fmt.Errorf("it made no sound for %s", timeout)
@@ -68,17 +83,10 @@ func (c Call) speak(ctx context.Context, timeout time.Duration, out func([]int16
 	cmd := exec.CommandContext(ctx, c.Command[0], c.Command[1:]...)
 	cmd.Env = child.Environ(os.Environ())
 	cmd.Stdin = strings.NewReader(c.Text)
-	cmd.WaitDelay = time.Second
-	var stderr Stderr
-	cmd.Stderr = &stderr
-	stdout, err := cmd.StdoutPipe()
+	stdout, stderr, err := Start(cmd)
 	if err != nil {
-		return fmt.Errorf("start %s: %w", c.Name, err)
-	}
-	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%w: start %s: %w", voice.ErrUnavailable, c.Name, err)
 	}
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, niceness) // an error does no harm
 	soundErr := convertWAV(ctx, stdout, voice.NewConverter(voice.MaxSpeech(c.Text), nil, func(pcm []int16) error {
 		// The time that out takes does not count.
 		timer.Stop()

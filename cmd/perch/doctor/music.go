@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"perch/voice/music"
 )
 
-// musicWithin is how long the first sound of all sources of music may take.
-const musicWithin = 10 * time.Second
+// triedAtOnce is how many sources of music are decoded at the same time.
+const triedAtOnce = 4
 
 // checkMusic checks that ffmpeg is installed and each source of the owner's music has sound. It does nothing without
 // music.
@@ -20,15 +19,16 @@ func (d *Examination) checkMusic(ctx context.Context) {
 	if len(sources) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, musicWithin)
-	defer cancel()
+	decoder := music.NewDecoder()
+	defer decoder.Close()
 	errs := make([]error, len(sources))
+	slots := make(chan struct{}, triedAtOnce)
 	var all sync.WaitGroup
 	for i, s := range sources {
 		all.Go(func() {
-			if errs[i] = music.Try(ctx, s); ctx.Err() != nil {
-				errs[i] = fmt.Errorf("%s has sent no sound for %s; check its source in music, and the network", s.Name, musicWithin)
-			}
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			errs[i] = decoder.Play(s).Try(ctx)
 		})
 	}
 	all.Wait()
