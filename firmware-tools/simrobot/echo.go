@@ -16,7 +16,7 @@ type AEC string
 const (
 	AECOff    AEC = "off"    // nowhere; by default the microphone is closed while the robot speaks
 	AECDevice AEC = "device" // on the robot, which sends no echo
-	AECServer AEC = "server" // on the server: the robot stamps its packets with the timestamps of packets that it played
+	AECServer AEC = "server" // on the server: with framing 2, the robot's packets carry the timestamps of packets that it played
 )
 
 // mode returns the listening mode after a tap or a wake word.
@@ -40,7 +40,7 @@ type echo struct {
 	resampler *voice.Resampler
 	rate      int       // rate of the latest played sound in Hz
 	start     time.Time // time of the first sample in line
-	line      []int16   // delay line: the sound whose echo is not over yet, at voice.MicRate
+	line      []int16   // delay line: the latest sound, at voice.MicRate; forget drops sound whose echo is over
 }
 
 // path is the path of the direct sound or of a reflection from the speaker to the microphone.
@@ -80,7 +80,7 @@ func (e *echo) play(at time.Time, rate int, pcm []int16) {
 		e.start = at
 	}
 	sound := e.resampler.Resample(pcm)
-	// A gap of less than a millisecond is a rounding error.
+	// A gap of at most a millisecond is a rounding error.
 	if silence := e.index(at) - len(e.line); silence > voice.MicRate/1000 {
 		e.line = append(e.line, make([]int16, silence)...)
 	}
@@ -127,8 +127,8 @@ func (e *echo) forget(n int) {
 // microphone attaches them to its packets.
 type stamps []uint32
 
-// maxStamps bounds the queue. If the queue is longer, next drops the oldest timestamp and
-// returns 0.
+// maxStamps is the maximum length of a queue from which next returns a timestamp. From a longer
+// queue, next drops the oldest timestamp and returns 0.
 const maxStamps = 3
 
 // played appends the timestamp of a played packet. It ignores 0, which means that the packet

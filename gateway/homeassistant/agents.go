@@ -32,7 +32,8 @@ const (
 )
 
 // agents mirrors the sessions without a robot: coding agents, and the chats of skins, which are programs that
-// draw the agent on a screen. Each such session is called an agent here and becomes a device of Home Assistant.
+// draw the agent on a screen. Each such session is called an agent here. addAgent makes it a device of Home
+// Assistant.
 type agents struct {
 	announcements
 	o     *Options
@@ -54,7 +55,8 @@ type removedAgent struct {
 }
 
 // viewFor returns the mirrored state of the agent that an event belongs to, or nil. It adds an agent if startsAgent
-// is true for the event. A notification belongs to no agent: the session in the event is the sender's.
+// is true for the event and a.pace allows it. A notification belongs to no agent: the session in the event is the
+// sender's.
 func (a *agents) viewFor(e event.Envelope) *state.Agent {
 	if _, notification := e.Event.(event.Notification); notification || e.Session == "" {
 		return nil
@@ -162,7 +164,7 @@ func (a *agents) resume(states []agent.State, now time.Time) {
 	}
 }
 
-// readQuestions replaces an agent's questions with the questions that wait for an answer now.
+// readQuestions replaces an agent's questions with the questions that wait for an answer now, and publishes the change.
 func (a *agents) readQuestions(v *state.Agent, now time.Time) {
 	v.ClearQuestions(now)
 	for _, q := range a.o.Questions.Questions() {
@@ -173,8 +175,8 @@ func (a *agents) readQuestions(v *state.Agent, now time.Time) {
 	a.publishChanges(v, now)
 }
 
-// publishChanges publishes a new agent_state or a new question at once, and other changes at most once per
-// stateInterval.
+// publishChanges publishes a new agent_state at once, and also a change of the oldest waiting question, which is the one
+// that Home Assistant shows. It publishes other changes at most once per stateInterval.
 func (a *agents) publishChanges(v *state.Agent, now time.Time) {
 	shown := v.State.At(now)
 	if shown != v.Shown || v.Changed && (now.Sub(v.Published) >= stateInterval || v.QuestionShownAt(now)) {

@@ -12,8 +12,8 @@ type Event struct {
 	Data json.RawMessage
 }
 
-// Handler returns the handler ID from a run-start event. Run.Sound needs this ID, which tells Home
-// Assistant the run that a piece of sound belongs to.
+// Handler returns the handler ID from a run-start event. Run.Sound sends this ID with each piece of
+// sound, so that Home Assistant knows the run to which the sound belongs.
 func (e Event) Handler() (byte, error) {
 	var data struct {
 		Runner struct {

@@ -11,8 +11,8 @@ import (
 	"perch/voice"
 )
 
-// Recognizer implements voice.Recognizer. Each call opens a connection. That causes no delay,
-// because it happens while the person is speaking.
+// Recognizer implements voice.Recognizer. Each call opens a connection. That usually causes no
+// delay, because it happens while the person is speaking.
 //
 // The pipeline determines the language; the API offers no choice.
 type Recognizer struct {

@@ -17,7 +17,8 @@ import (
 // Key is the key of the skins' API. Tests use it for other APIs, too.
 const Key = "a key for the skins"
 
-// Everything is the message with which a skin subscribes to all events.
+// Everything is the message with which a skin subscribes to all states, and to tools, emotions and
+// notifications.
 const Everything = `{"type":"subscribe","events":["agent_state","tool_status","emotion","notification"],"states":"all"}`
 
 // Watcher is a skin (a program that shows the agent) that records the appliance's messages.

@@ -7,11 +7,12 @@ import (
 	"perch/limit"
 )
 
-// maxMoods is the maximum number of stored moods. When it is reached, the oldest mood is dropped.
+// maxMoods is the maximum number of stored moods. When it is reached, a mood with a new key replaces the
+// oldest mood.
 const maxMoods = 200
 
-// moods holds the latest mood of each robot, and of each session without a robot. agentKey returns
-// the keys.
+// moods holds the latest mood of each robot, of each session without a robot, and of the default
+// character. agentKey returns the keys.
 type moods map[string]*storedMood
 
 // storedMood is an event.Mood and its frame. The frame is made when the first viewer needs it, because
