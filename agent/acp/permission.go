@@ -13,10 +13,10 @@ import (
 type permission struct {
 	id      json.RawMessage // request ID
 	session string          // session ID
-	old     bool            // whether the request is in the older dialect, which expects {"approved":true}
+	old     bool            // whether the request is in the older dialect, which has no options
 	call    toolChange      // the tool
-	allow   string          // ID of the option to allow the tool once; "" if none exists, and in the older dialect
-	reject  string          // ID of the option to reject the tool once; "" if none exists, and in the older dialect
+	allow   string          // ID of the option to allow the tool once; "" if no such option has a valid ID
+	reject  string          // ID of the option to reject the tool once; "" if no such option has a valid ID
 }
 
 // parsePermission parses a session/request_permission of either dialect. The error
@@ -67,7 +67,8 @@ const (
 
 // sendDecision sends the response to a request for permission. It never allows or rejects a
 // tool permanently: if the request has no option to allow or reject the tool once, the
-// response is "cancelled".
+// response is "cancelled". In the older dialect, the response only says whether the tool is
+// approved.
 func (c *conn) sendDecision(p permission, d decision) {
 	outcome := map[string]any{"outcome": "cancelled"}
 	if option := map[decision]string{allowed: p.allow, refused: p.reject}[d]; option != "" {

@@ -57,7 +57,8 @@ func (t tools) has(name string) bool {
 	return found
 }
 
-// mayBegin reports whether text begins with the name of a tool or with print, or is the beginning of such a name.
+// mayBegin reports whether text begins with the name of a tool, perhaps after the prefix of a module, or with print, or
+// is the beginning of such a name.
 func (t tools) mayBegin(text string) bool {
 	n := nameLength(text)
 	if n == 0 {
@@ -133,9 +134,8 @@ func (t tools) calls(text, name string) []Call {
 	return calls
 }
 
-// inJSON returns the calls in the JSON objects and lists in text. An object without the name of a tool contains the
-// arguments for the tool whose name precedes the object in the text, or else for the tool with the name in the
-// parameter name.
+// inJSON returns the calls in the JSON objects and lists in text. An object that is not a call contains the arguments
+// for the tool whose name precedes the object in text, or else for the tool called name.
 func (t tools) inJSON(text, name string) (calls []Call) {
 	for at := 0; at < len(text); {
 		if text[at] != '{' && text[at] != '[' {
@@ -393,8 +393,8 @@ func (t tools) python(text string, whole bool) (n int, calls []Call) {
 	return size, calls
 }
 
-// pythonCall parses a call in Python at the beginning of text, with a name of n bytes. size is the length of
-// the call, or 0 if text does not begin with a call of an offered tool.
+// pythonCall parses a call in Python, or with braces as Gemma writes it, at the beginning of text, with a name of n
+// bytes. size is the length of the call, or 0 if text does not begin with a call of an offered tool.
 func (t tools) pythonCall(text string, n int) (size int, call Call) {
 	if n == len(text) || text[n] != '(' && text[n] != '{' {
 		return 0, call
@@ -459,7 +459,7 @@ func jsonEnd(text string) int {
 	return closingBracket(text)
 }
 
-// startsWithKey reports whether text begins with the unquoted key of a call, or with a part of it.
+// startsWithKey reports whether text begins with an unquoted key of a call, or is the beginning of one.
 func startsWithKey(text string) bool {
 	return slices.ContainsFunc([]string{"name:", "type:", "tool:", "function:", "tool_name:", "arguments:"}, func(key string) bool {
 		return strings.HasPrefix(text, key) || strings.HasPrefix(key, text)

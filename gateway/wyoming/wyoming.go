@@ -52,7 +52,7 @@ type Model[E any] struct {
 }
 
 // Options configures a Server. A mind, a recognizer or a synthesizer is required; a service without an option is not offered.
-// Listen, Hold and Log are always required, and Zone with a mind.
+// Listen, Hold and Log are always required, and Zone and Phrases with a mind.
 type Options struct {
 	Listen      net.Listener // TCP; closed by the server
 	Mind        mind
@@ -77,7 +77,7 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Limits of all clients together.
+// Limits of the server, each for all clients together unless its comment says otherwise.
 const (
 	maxConns        = 32                    // connections
 	maxConnsPerPeer = 8                     // connections from one address

@@ -174,7 +174,7 @@ func soundFormat(head []byte, kind string, r *bufio.Reader) string {
 		}
 	}
 	switch {
-	// The media type of MP3 is not reliable, so it is checked below.
+	// The media types of MP3 are missing here, because they are not reliable: the content is checked below.
 	case slices.Contains([]string{"audio/aac", "audio/flac", "audio/mp4", "audio/ogg", "audio/opus", "audio/webm"}, kind):
 		return kind
 	case mpegFrameLength(head) == 0:

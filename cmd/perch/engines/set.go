@@ -128,8 +128,8 @@ func (e *Set) setHooks(n *Engine, engine any) {
 }
 
 // Phrase returns the appliance's fixed sentence called name in the language tag (BCP 47); an empty tag means
-// the default language. If the owner has changed the sentence in the language of Book, Phrase returns the
-// owner's sentence.
+// the default language. If this is the language of Book and the owner has changed the sentence, Phrase returns
+// the owner's sentence.
 func (e *Set) Phrase(tag, name string) string {
 	words := e.words.In(cmp.Or(tag, e.language))
 	if own := e.Book.OwnPhrase(name); own != "" && string(words.Tag) == string(e.Book.Language()) {

@@ -14,7 +14,7 @@ type HTTPSAddress struct {
 }
 
 // openHTTPS opens and describes the https address. It returns an error if Options.OpenHTTPS is nil: Perch makes no
-// certificate if tls.listen is set.
+// certificate if tls.listen is set, or if listen is empty.
 func (s *Server) openHTTPS() (HTTPSAddress, error) {
 	if s.o.OpenHTTPS == nil {
 		return HTTPSAddress{}, &httpserver.Fault{Word: "own_https", HTTP: http.StatusConflict,
