@@ -20,7 +20,7 @@ type Timer struct {
 	At       string        `json:"at,omitempty"`     // the time of day of an alarm, such as 07:00, in the household's time zone
 	Days     Days          `json:"days,omitempty"`   // the days on which an alarm rings; none for an alarm that rings once
 	Reminder bool          `json:"reminder,omitempty"`
-	OnRobot  bool          `json:"on_robot,omitempty"` // whether the robot itself rings; then this copy is only for display
+	OnRobot  bool          `json:"on_robot,omitempty"` // whether the robot itself rings; then Perch makes no notification
 	RobotID  string        `json:"robot_id,omitempty"` // the timer's ID on the robot; "" if the robot has not given it one
 }
 

@@ -247,7 +247,8 @@ func (e *Engine) fetchBrand(ctx context.Context) {
 	}
 }
 
-// find returns the style with a number and its speaker, or the first style if number is "".
+// find returns the speaker that has the style with a number, and the index of the style among the speaker's styles.
+// If number is "", that is the first style of all.
 func find(speakers []speaker, number string) (of speaker, index int, found bool) {
 	for _, speaker := range speakers {
 		for i, style := range speaker.Styles {
@@ -292,8 +293,10 @@ func (e *Engine) list(speakers []speaker) string {
 	return cmp.Or(strings.Join(list, ", "), "none")
 }
 
-// style returns the number of the style for a call: the speaker's style for the emotion, or else the style that the
-// call names, the configured style, or the server's first style.
+// style returns the number of the style for a call. The voice is the style that the call names, or else the configured
+// style, or the server's first style. If the voice's speaker has a style for the emotion, style returns that one
+// instead, unless Options.Styles is nil and the voice is not the speaker's first style. It returns the voice, too, if
+// the speakers cannot be fetched and the voice is known.
 func (e *Engine) style(ctx context.Context, o voice.Options) (number string, err error) {
 	number = e.o.Voice
 	if styleID().MatchString(o.Voice) {
@@ -324,7 +327,7 @@ func (e *Engine) style(ctx context.Context, o voice.Options) (number string, err
 		return "", e.errNoStyle(speakers, "")
 	case !found: // perhaps the speakers have changed since they were cached
 		return number, nil
-	case e.o.Styles != nil || index == 0: // another style than the first was chosen for all faces
+	case e.o.Styles != nil || index == 0: // an owner who has chosen another style than the first wants it for all faces
 		for _, name := range names {
 			if suiting := own.styleNamed(name); suiting != nil {
 				return suiting.number(), nil

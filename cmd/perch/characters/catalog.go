@@ -36,7 +36,7 @@ func NewCatalog(c *Characters, p *Passports, skills *skill.Library, bus *event.B
 	return Catalog{c, p, skills, bus}
 }
 
-// List returns all characters. The default character comes first.
+// List returns the default character, and then the characters of Names.
 func (k Catalog) List() []admin.Character {
 	list := []admin.Character{k.describe(k.defaultCharacter())}
 	for _, name := range k.Names() {
@@ -47,9 +47,9 @@ func (k Catalog) List() []admin.Character {
 	return list
 }
 
-// Names returns the sorted IDs of all characters except the default character. It loads them if
-// necessary, and leaves out characters that cannot be read. Of each directory it uses the first MaxFiles
-// entries only.
+// Names returns the sorted IDs of all characters except the default character and the persona files that
+// robots.each names. It loads the characters if necessary, and leaves out those that cannot be read. Of each
+// directory it uses the first MaxFiles entries only.
 func (k *Characters) Names() []string {
 	names := map[string]bool{}
 	for _, c := range k.configured().config.Characters {

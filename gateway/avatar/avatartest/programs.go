@@ -38,7 +38,8 @@ type audioMessage struct {
 var llmVTuberVariables = regexp.MustCompile(`"client_uid":"[a-z0-9]{26}"|"timestamp":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"`)
 
 // normalizeLLMVTuber returns a message to Open-LLM-VTuber's client without IDs and times. If the
-// message has a sound, it checks the sound and the volumes, and returns the message without them.
+// message has a sound, it checks the sound and the volumes, and returns the message with "a WAV"
+// and null in their place.
 func normalizeLLMVTuber(t testing.TB, message string) string {
 	t.Helper()
 	var s audioMessage

@@ -20,11 +20,11 @@ type tap interface {
 
 // Times and limits that the firmware requires.
 const (
-	// startGap is the time between tts start and the first packet. The robot enters its speaking state
+	// startGap is the minimum time between tts start and the first packet. The robot enters its speaking state
 	// asynchronously and then empties its decode queue, so a packet that arrives earlier is lost.
 	startGap = 14 * time.Millisecond
-	// restGap is the time between tts start and the second packet. If drawing on its screen delays a robot for
-	// longer than startGap, only the first packet is lost, which is mostly silent.
+	// restGap is the minimum time between tts start and the second packet. If drawing on its screen delays a
+	// robot for longer than startGap, only the first packet is lost, which is mostly silent.
 	restGap = 60 * time.Millisecond
 	// playTail is how long a robot still plays the sound in its audio hardware after the pacer (see
 	// voice.Pacer) has counted the last packet as played. Firmware up to 2.1.0 cuts that sound off when tts
@@ -86,7 +86,7 @@ type sender struct {
 	timestamp    uint32              // timestamp of the latest packet, in milliseconds
 	sentAt       [maxBurst]time.Time // when the latest packets were sent, oldest first
 	face         agent.Emotion       // face that the robot shows; zero if unknown
-	silentAt     time.Time           // when the robot will have played speech that was cut off; zero before the first
+	silentAt     time.Time           // when the robot will have played speech that was cut off; zero if none was cut off yet
 	silenceDue   bool                // the echo canceller must be notified at silentAt
 	reachable    bool                // sound can reach the robot
 	waitingSince time.Time           // when the session's first speech began to wait for reachable; zero if none has waited
@@ -337,8 +337,8 @@ func (s *sender) sendFace() error {
 	return s.sendMessage(xiaozhi.LLM{Emotion: s.playing.face.Name, Text: s.playing.face.Emoji})
 }
 
-// sendSentence shows a sentence. If the robot is not speaking yet, it sends tts start too, unless q was
-// cancelled.
+// sendSentence shows a sentence. If the robot is not speaking yet, sendSentence first sends tts start, unless q was
+// cancelled: then it does not show the sentence either.
 func (s *sender) sendSentence(q *queue, text string) error {
 	if err := s.sendFace(); err != nil { // a tts stop before the sentence has changed the robot's face
 		return err
