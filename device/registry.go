@@ -28,7 +28,7 @@ type records interface {
 
 // Errors of the registry.
 var (
-	// ErrUnknownRobot is returned for a robot that never checked in or was forgotten.
+	// ErrUnknownRobot is returned for a robot that is not registered.
 	ErrUnknownRobot = errors.New("unknown robot: it has never checked in, or was forgotten; perch robot list lists the robots")
 	// ErrToken is returned by Admit if the token is missing, forged, from an earlier epoch or of another client.
 	ErrToken = errors.New("wrong or missing token")
@@ -72,7 +72,7 @@ func NewRegistry(key Key, adoption Adoption, stored records) *Registry {
 	r := &Registry{key: key, adoption: adoption, records: stored, codes: NewCodes(),
 		robots: map[ID]Robot{}, storedAt: map[ID]time.Time{}, times: map[ID]timesSet{}, tools: map[ID]int{}}
 	for _, robot := range stored.All() {
-		if n := size(robot.Tools); len(robot.Tools) > 0 && (n > limit.Body || !robot.Adopted()) { // stored by another version; StoreTools stores no such tools
+		if n := size(robot.Tools); len(robot.Tools) > 0 && (n > limit.Body || !robot.Adopted()) { // from another version, or from before Replace; StoreTools stores no such tools
 			robot.Tools, robot.ToolsFirmware = nil, ""
 			stored.PutSoon(string(robot.ID), robot)
 		} else if len(robot.Tools) > 0 {

@@ -105,7 +105,7 @@ func (f *assetsFlags) offer(ctx context.Context, file string, assets jsonAssets,
 		return nil
 	}
 	// The appliance stores the URL by calling a tool of the robot's firmware, which requires an
-	// open channel.
+	// open channel or a connection by MQTT.
 	if err := f.post(ctx, map[string]string{"name": assets.Name}, "devices", f.robot, "assets"); err != nil {
 		return fmt.Errorf("the file is uploaded, but %s does not download it: %w", f.robot, err)
 	}

@@ -15,7 +15,7 @@ type Table[T any] struct {
 	mu     sync.Mutex
 	Kept   map[string]T // the records; must not be read while other goroutines write
 	Last   T            // the value that was written last
-	Puts   int          // number of calls that wrote values
+	Puts   int          // number of calls of Put, PutSoon and Change
 	broken error        // set by Breaks; may be nil
 	full   error        // set by RefuseDurable; may be nil
 }
@@ -75,7 +75,7 @@ func (t *Table[T]) store(key string, v T) {
 	t.Puts++
 }
 
-// Change implements store.Table. It counts as one of Puts.
+// Change implements store.Table.
 func (t *Table[T]) Change(put map[string]T, remove []string) error {
 	return t.writeDurably(func() {
 		if t.Kept == nil {

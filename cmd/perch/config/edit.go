@@ -28,7 +28,7 @@ type overlayEditor struct {
 }
 
 // set returns the overlay with a value at a key, or without the key if the value is nil. For a key in an
-// entry of a list, the result contains the whole changed list. If value is a section, set sets each key in it.
+// entry of a list, the result contains the whole changed list. If key is a section, set sets each key in value.
 func (e overlayEditor) set(key string, value any) (map[string]any, error) {
 	path := strings.Split(key, ".")
 	k, exists := e.keys[key]
@@ -148,7 +148,8 @@ func valueAt(tree any, path []string) any {
 }
 
 // withValue returns a copy of tree with a value at a path. If the value is nil, the copy lacks the path and
-// the sections that become empty. An index equal to the length of a list appends an entry.
+// the sections that become empty, except the root and entries of lists. An index equal to the length of a list
+// appends an entry.
 func withValue(tree any, path []string, value any) (any, error) {
 	if len(path) == 0 {
 		return value, nil
