@@ -16,7 +16,7 @@ type unit struct {
 // that matches is used.
 const unitSymbols = `km/h|m/s|mph|km²|km2|m²|m2|m³|m3|°C|℃|°F|kWh|kW|hPa|km|cm|mm|kg|mg|ml|mL|GB|MB|°`
 
-// Regular expressions of numbers with a unit or a currency. The currency may precede or follow the number.
+// Regular expressions of numbers with a unit or a currency. The currency may precede the number or, except $, follow it.
 var (
 	afterNumber = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(\d+(?:[.,]\d+)*)[ \x{a0}\x{202f}]?(` + unitSymbols + `)(?:([^A-Za-z0-9/])|$)`)

@@ -15,7 +15,8 @@ import (
 // Recognizers tries engines in order. If an engine returns an error, the next engine recognizes
 // the same utterance from its beginning. The transcript of the first engine without an error is
 // final, even if it is refused. A transcript is refused if the engine has refused it, if it holds
-// nothing but markup, or if it is a sentence that recognizers invent for silence.
+// no letter and no digit outside of markup, or if it is a sentence that recognizers invent for silence
+// and the utterance may have been silence.
 type Recognizers []Recognizer
 
 // Name returns the first engine's name.
@@ -101,7 +102,8 @@ func (s Synthesizers) Synthesize(ctx context.Context, text string, o Options, ou
 
 // synthesize tries the engines with the whole text, in the language of o. Both errors are nil if an engine has
 // spoken the text. refused joins the errors of engines that do not support the language or the text, and failed
-// joins the errors of the other engines. refused is nil if an engine failed after it had made some sound.
+// joins the errors of the other engines. refused is nil if an engine failed after it had made some sound, or if
+// ctx has ended.
 func (s Synthesizers) synthesize(ctx context.Context, text string, o Options, out func([]int16) error) (failed, refused error) {
 	for i, engine := range s {
 		if i > 0 {

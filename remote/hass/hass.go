@@ -1,6 +1,6 @@
 // Package hass is a client of Home Assistant's two APIs: the WebSocket API, including its Assist
 // pipelines, and the REST API. It is used by the recognizer, the synthesizer and the agent that call
-// Home Assistant's engines, and by Perch as an app of Home Assistant, which lists the users.
+// Home Assistant's engines. If Perch runs as an app of Home Assistant, it lists the users with this package.
 //
 // A Conn has two goroutines: one reads and one writes. The reading goroutine never waits for a
 // caller: it puts responses into bounded queues. A caller that stops waiting for a response does not

@@ -295,8 +295,8 @@ func (e *Engine) list(speakers []speaker) string {
 
 // style returns the number of the style for a call. The voice is the style that the call names, or else the configured
 // style, or the server's first style. If the voice's speaker has a style for the emotion, style returns that one
-// instead, unless Options.Styles is nil and the voice is not the speaker's first style. It returns the voice, too, if
-// the speakers cannot be fetched and the voice is known.
+// instead, unless Options.Styles is nil and the voice is not the speaker's first style. An error means that the server's
+// first style is needed and cannot be found.
 func (e *Engine) style(ctx context.Context, o voice.Options) (number string, err error) {
 	number = e.o.Voice
 	if styleID().MatchString(o.Voice) {
