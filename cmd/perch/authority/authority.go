@@ -137,34 +137,32 @@ func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 func (a *Authority) renew() (err error) {
 	now := a.o.Now()
 	a.checked = now
-	if a.ca == nil {
-		if a.ca, err = read(filepath.Join(a.o.Data, authorityFile)); err != nil {
+	ca, leaf := a.ca, a.leaf
+	if ca == nil {
+		if ca, err = read(filepath.Join(a.o.Data, authorityFile)); err != nil {
 			return err
 		}
 	}
-	if a.ca == nil || now.Add(renewBefore).After(a.ca.Leaf.NotAfter) {
-		ca, err := a.issue(authorityFile, newAuthority(a.o.Name, now), nil)
-		if err != nil {
+	if ca == nil || now.Add(renewBefore).After(ca.Leaf.NotAfter) {
+		if ca, err = a.issue(authorityFile, newAuthority(a.o.Name, now), nil); err != nil {
 			return err
 		}
-		a.ca, a.leaf = ca, nil
+		leaf = nil
 		a.o.Log.Info("an authority for the https address was made", "fingerprint", Fingerprint(ca.Leaf))
-	} else if a.leaf == nil {
-		if a.leaf, err = read(filepath.Join(a.o.Data, certificateFile)); err != nil {
+	} else if leaf == nil {
+		if leaf, err = read(filepath.Join(a.o.Data, certificateFile)); err != nil {
 			return err
 		}
 	}
 	names := a.Names()
-	if a.leaf != nil && a.leaf.Leaf.CheckSignatureFrom(a.ca.Leaf) == nil && isFor(a.leaf.Leaf, names) &&
-		!now.Before(a.leaf.Leaf.NotBefore) && now.Add(renewBefore).Before(a.leaf.Leaf.NotAfter) {
-		return nil
+	if leaf == nil || leaf.Leaf.CheckSignatureFrom(ca.Leaf) != nil || !isFor(leaf.Leaf, names) ||
+		now.Before(leaf.Leaf.NotBefore) || !now.Add(renewBefore).Before(leaf.Leaf.NotAfter) {
+		if leaf, err = a.issue(certificateFile, newCertificate(names, now, ca.Leaf.NotAfter), ca); err != nil {
+			return err
+		}
+		a.o.Log.Info("a certificate for the https address was made", "names", names, "until", leaf.Leaf.NotAfter)
 	}
-	leaf, err := a.issue(certificateFile, newCertificate(names, now, a.ca.Leaf.NotAfter), a.ca)
-	if err != nil {
-		return err
-	}
-	a.leaf = leaf
-	a.o.Log.Info("a certificate for the https address was made", "names", names, "until", leaf.Leaf.NotAfter)
+	a.ca, a.leaf = ca, leaf
 	return nil
 }
 

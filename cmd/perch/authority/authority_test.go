@@ -196,6 +196,24 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
+// TestFailedRenewal checks that the certificate and its authority are served on if the new ones cannot be written.
+func TestFailedRenewal(t *testing.T) {
+	h := open(t, "perch.local")
+	ca, leaf := h.Certificate(), h.served(t)
+	path := filepath.Join(h.data, certificateFile)
+	must.Succeed(t, os.Remove(path))
+	must.Succeed(t, os.MkdirAll(filepath.Join(path, "in the way"), 0o700))
+	h.now = ca.NotAfter.Add(-time.Hour)
+	if c := h.served(t); !c.Equal(leaf) || !h.Certificate().Equal(ca) {
+		t.Error("other certificates are served")
+	}
+	must.Succeed(t, os.RemoveAll(path))
+	h.now = h.now.Add(checkEvery)
+	if c := h.served(t); c.Equal(leaf) || h.verify(c, "perch.local") != nil {
+		t.Errorf("it is not renewed: %v", h.verify(c, "perch.local"))
+	}
+}
+
 // TestProfile checks that a profile contains the authority and its fingerprint, and is the same at each call.
 func TestProfile(t *testing.T) {
 	h := open(t, "perch.local")
