@@ -225,6 +225,7 @@ func (c *Condition) Watch(ctx context.Context, check func(context.Context) error
 		case err != nil:
 			c.recordFailure(err, false, 0)
 		default:
+			c.RecordLimits(nil)
 			c.recordSuccess()
 		}
 		if _, _, cause := c.Status(); err == nil || c.warns(err) || cause == nil {

@@ -210,7 +210,7 @@ func (m watchedBrain) Think(ctx context.Context, t agent.Turn, out func(agent.Re
 	}
 	var outErr error
 	began := m.Now()
-	replied := m.trial
+	replied, limited := m.trial, m.limits() != nil
 	err := m.Brain.Think(ctx, t, func(r agent.Reply) error {
 		if !replied {
 			replied = true
@@ -222,12 +222,18 @@ func (m watchedBrain) Think(ctx context.Context, t agent.Turn, out func(agent.Re
 	if ctx.Err() == nil && outErr == nil && (err == nil || errors.Is(err, agent.ErrAway) && !errors.Is(err, agent.ErrStranger)) {
 		m.RecordUse(waitBegan(began, t.Speech), err)
 	}
-	if limited, ok := m.Brain.(interface{ Limits() error }); ok && err == nil {
-		if limits := limited.Limits(); limits != nil {
-			m.RecordLimits(limits)
-		}
+	if now := m.limits(); err == nil && (now != nil || limited) {
+		m.RecordLimits(now)
 	}
 	return err
+}
+
+// limits returns the brain's limitation that its last turns have shown, or nil.
+func (m watchedBrain) limits() error {
+	if limited, ok := m.Brain.(interface{ Limits() error }); ok {
+		return limited.Limits()
+	}
+	return nil
 }
 
 // Hears implements agent.Hearer.

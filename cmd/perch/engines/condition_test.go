@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/openai"
 	"perch/event"
 	"perch/gateway/owner/admin"
 	"perch/must"
@@ -291,6 +292,52 @@ func TestFailedEnginesAreChecked(t *testing.T) {
 		}
 		if n := strings.Count(log.String(), "does not work"); n > 3 {
 			t.Errorf("it was told %d times:\n%s", n, log)
+		}
+		cancel()
+		<-done
+	})
+}
+
+// limited is a brain whose model rejects tools while limits is set.
+type limited struct {
+	*scripted
+	limits, next error
+}
+
+func (l *limited) Limits() error { return l.limits }
+
+// Think changes limits to next.
+func (l *limited) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
+	l.limits = l.next
+	return l.scripted.Think(ctx, t, out)
+}
+
+// TestLimitationEnds checks that a limitation is no longer shown after a turn without it, and after a check that finds
+// nothing.
+func TestLimitationEnds(t *testing.T) {
+	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
+		brain := &limited{scripted: &scripted{}}
+		think := func(limits error) {
+			brain.next = limits
+			must.Succeed(t, watchedBrain{brain, c, false}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return nil }))
+			if c.Limits() != limits {
+				t.Errorf("shown %v, want %v", c.Limits(), limits)
+			}
+		}
+		think(openai.ErrNoTools)
+		think(nil)
+		c.RecordLimits(agent.ErrBlind) // by a check
+		brain.next = nil
+		must.Succeed(t, watchedBrain{brain, c, false}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return nil }))
+		if c.Limits() == nil {
+			t.Error("a turn without an image shows that the brain sees")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { c.Watch(ctx, func(context.Context) error { return nil }); close(done) }()
+		time.Sleep(time.Second)
+		if c.Limits() != nil {
+			t.Errorf("a check finds no limitation, and %v is shown", c.Limits())
 		}
 		cancel()
 		<-done
