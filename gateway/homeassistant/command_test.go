@@ -119,6 +119,31 @@ func TestCommandsWaitForHello(t *testing.T) {
 	}
 }
 
+// TestWaitingCommandsOnAFullDisk tests that a stored command waits on if the disk is full when the robot goes offline
+// again, unless a later one has replaced it.
+func TestWaitingCommandsOnAFullDisk(t *testing.T) {
+	table := &storetest.Table[[]Waiting]{}
+	c := newWaitingCommands(table)
+	volume, later := &Waiting{Thing: "volume", Payload: "20"}, &Waiting{Thing: "volume", Payload: "30"}
+	must.Succeed(t, c.store("robot", volume))
+	for range 2 {
+		if started := c.start("robot"); !slices.Equal(started, []*Waiting{volume}) {
+			t.Fatalf("started %v", started)
+		}
+		table.RefuseDurable(errors.New("no space left on device"))
+		must.Succeed(t, c.store("robot", volume))
+		table.RefuseDurable(nil)
+	}
+	c.start("robot")
+	must.Succeed(t, c.store("robot", later))
+	if err := c.store("robot", volume); !errors.Is(err, errReplaced) {
+		t.Error(err)
+	}
+	if started := c.start("robot"); !slices.Equal(started, []*Waiting{later}) {
+		t.Errorf("started %v", started)
+	}
+}
+
 // TestANotificationForAClosedChannel tests that a notification for a closed channel is reported as queued and as done,
 // like any other command, although the notifier stores it.
 func TestANotificationForAClosedChannel(t *testing.T) {

@@ -1,6 +1,7 @@
 package homeassistant
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -41,14 +42,25 @@ func newWaitingCommands(t table[[]Waiting]) *waitingCommands {
 	return c
 }
 
-// store adds a command durably. It replaces an earlier command for the same thing.
+// errReplaced is the error of a command that could not be carried out, and that a later one has replaced meanwhile.
+var errReplaced = errors.New("a later command has replaced it")
+
+// store adds a command durably. It replaces an earlier command for the same thing. A command of start is in the table
+// already, and only waits again; store returns errReplaced if it no longer is.
 func (c *waitingCommands) store(id device.ID, w *Waiting) error {
+	if w.running {
+		w.running = false
+		if !slices.Contains(c.byRobot[id], w) {
+			return errReplaced
+		}
+		return nil
+	}
 	list := slices.DeleteFunc(slices.Clone(c.byRobot[id]), func(o *Waiting) bool { return o.Thing == w.Thing })
 	list = append(list, w)
 	if err := c.table.Put(string(id), values(list)); err != nil {
 		return fmt.Errorf("store the command: %w", err)
 	}
-	c.byRobot[id], w.running = list, false
+	c.byRobot[id] = list
 	return nil
 }
 
