@@ -103,6 +103,11 @@ func TestReadabilityForTheServicesUser(t *testing.T) {
 			t.Errorf("%q does not say %q", err, word)
 		}
 	}
+	persona := written(t, "robots: {each: [{robot: a0b1c2d3e4f5, persona: \""+key+"\"}]}\n")
+	must.Succeed(t, os.Chmod(persona, 0o644))
+	if _, err := (Source{File: persona, Service: &who}).Load(); err == nil || !strings.Contains(err.Error(), "robots.each.0.persona: the user other cannot read "+key) {
+		t.Errorf("a persona that the service cannot read: %v", err)
+	}
 	must.Succeed(t, os.Chmod(path, 0o600))
 	if _, err := (Source{File: path, Service: &who}).Load(); err == nil ||
 		!strings.Contains(err.Error(), "the user other cannot read "+path) {

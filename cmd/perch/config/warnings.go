@@ -95,7 +95,8 @@ func (c *Config) findSecrets() (p secretPlaces) {
 		key, name := strings.Join(path, "."), path[len(path)-1]
 		switch {
 		case value == "":
-		case key == "tls.certificate", name == "file", name == "sentences", name == "ca":
+		case key == "tls.certificate", name == "file", name == "sentences", name == "ca", name == "persona", name == "live2d_model",
+			name == "manifest" && !strings.Contains(value, "://"):
 			p.files = append(p.files, namedFile{key, value, false})
 		case key == "tls.key", name == "key_file", name == "token_file", name == "password_file":
 			p.files = append(p.files, namedFile{key, value, true})
