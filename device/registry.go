@@ -151,11 +151,12 @@ func (r *Registry) Flush() {
 	}
 }
 
-// RecordSeen sets the time at which a robot was last seen. It ignores unknown robots.
+// RecordSeen sets the time at which a robot was last seen. It ignores unknown robots and forgotten ones,
+// whose connections may end afterwards.
 func (r *Registry) RecordSeen(id ID, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if robot, known := r.robots[id]; known {
+	if robot, known := r.robots[id]; known && !robot.Forgotten() {
 		robot.LastSeen = now
 		t := r.times[id]
 		t.lastSeen = true
@@ -449,11 +450,11 @@ func (r *Registry) StoreTransport(id ID, t Transport) {
 }
 
 // change calls edit with a copy of a robot's record, and stores the copy if edit reports a change. It does
-// nothing for an unknown robot.
+// nothing for an unknown or forgotten robot.
 func (r *Registry) change(id ID, edit func(*Robot) (changed bool)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if robot, known := r.robots[id]; known && edit(&robot) {
+	if robot, known := r.robots[id]; known && !robot.Forgotten() && edit(&robot) {
 		r.update(robot)
 		r.records.PutSoon(string(id), robot)
 	}

@@ -120,6 +120,13 @@ func TestForget(t *testing.T) {
 	if err := r.Forget(robotB); !errors.Is(err, device.ErrUnknownRobot) {
 		t.Errorf("forget a robot never seen: %v", err)
 	}
+	r.RecordSeen(robotA, noon.Add(time.Minute)) // its connection ends
+	r.StoreEcho(robotA, true)
+	r.StoreTransport(robotA, device.MQTT)
+	r.Flush()
+	if record := kept.Kept[string(robotA)]; !record.LastSeen.IsZero() || record.Echo || record.Transport != "" {
+		t.Errorf("stored of a forgotten robot: %+v", record)
+	}
 	r = device.NewRegistry(key, device.AdoptOpen, kept) // the robot remains forgotten after a restart
 	if _, err := r.Admit(robotA, device.NewClient("one"), old.Token); !errors.Is(err, device.ErrToken) {
 		t.Errorf("the old token after forget: %v", err)
