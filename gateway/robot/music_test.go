@@ -196,9 +196,42 @@ func TestPeopleTalkDuringMusic(t *testing.T) {
 	})
 }
 
+// TestPushToTalkDuringMusic checks that music pauses for the button of push-to-talk, whose press sends an abort and opens
+// the microphone, and goes on after the answer.
+func TestPushToTalkDuringMusic(t *testing.T) {
+	talking(t, answer("Yes."), func(k *talk) {
+		press := func() {
+			k.say(xiaozhi.Abort{})
+			k.pass(100 * time.Millisecond)
+			k.listen(xiaozhi.Manual)
+		}
+		k.listen(xiaozhi.Manual)
+		k.say(xiaozhi.ListenStop{})
+		k.plays(&tune{left: whole})
+		k.pass(5 * time.Second)
+		k.wantMusic("playing", true)
+		press()
+		k.recognizer.transcripts = understood("what time is it")
+		k.someWords()
+		k.wantMusic("paused", true)
+		k.say(xiaozhi.ListenStop{})
+		k.pass(7 * time.Second)
+		k.wantMusic("playing", true)
+		press()
+		k.someWords()
+		k.say(xiaozhi.Abort{}) // a touch, and no press of the button
+		k.pass(time.Second)
+		k.wantMusic("paused, stopped", false)
+	})
+}
+
 func TestMusicIsStopped(t *testing.T) {
 	for name, stop := range map[string]func(k *talk){
-		"by a touch":  func(k *talk) { k.say(xiaozhi.Abort{}) },
+		"by a touch": func(k *talk) {
+			k.say(xiaozhi.Abort{})
+			k.wantMusic("playing, paused", true) // it might be the button of push-to-talk
+			k.pass(time.Second)
+		},
 		"by abort":    func(k *talk) { must.Succeed(k.t, k.server.Abort(k.t.Context(), robotID)) },
 		"by its name": func(k *talk) { must.Succeed(k.t, k.server.StopMusic(k.t.Context(), robotID)) },
 		"by hanging up": func(k *talk) {
@@ -212,7 +245,9 @@ func TestMusicIsStopped(t *testing.T) {
 				k.plays(&tune{left: whole})
 				k.pass(5 * time.Second)
 				stop(k)
-				k.wantMusic("playing, stopped", false)
+				if states := k.music(); states != "stopped" && states != "playing, stopped" {
+					t.Errorf("the music is %q", states)
+				}
 				k.channel.forget()
 				k.pass(20 * time.Second)
 				k.wantMusic("", false)

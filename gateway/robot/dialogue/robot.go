@@ -38,10 +38,10 @@ func (in FromRobot) step(s *stepper) {
 		// the tts stop.
 		s.mic.abortedAt = s.now
 		s.requeue()
-		if m.Reason != xiaozhi.WakeWord { // a touch; after the wake word, the music goes on
-			s.forgetMusic("")
-		}
 		s.interrupt(true)
+		if m.Reason != xiaozhi.WakeWord && s.music.sound != nil { // after the wake word, the music goes on
+			s.music.stopsAt = s.now.Add(listenAfter)
+		}
 	case xiaozhi.FromMCP:
 		s.emit(DeliverMCP{m.Payload})
 	case xiaozhi.Event:
@@ -169,6 +169,7 @@ func handleListenStart(s *stepper, mode xiaozhi.Mode) {
 	s.mic.mode, s.mic.listening, s.phase = mode, true, ready
 	s.emit(ResetInput{}, Publish{event.ListeningStarted{Mode: string(mode)}})
 	if mode == xiaozhi.Manual {
+		s.music.stopsAt = time.Time{}
 		s.beginUtterance() // the button marks the utterance
 		s.mic.packetAt = time.Time{}
 	}

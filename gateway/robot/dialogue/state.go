@@ -136,6 +136,9 @@ type musicState struct {
 	sound *Sound
 	begun bool      // it was heard already
 	from  time.Time // after an interruption it waits until then, so that people can go on speaking
+	// stopsAt is when the music stops after a touch; zero if nobody has touched the robot. The button of push-to-talk
+	// sends the same message as a touch, and opens the microphone within listenAfter: then the music only pauses.
+	stopsAt time.Time
 }
 
 // playsMusic reports whether the turn under way plays the music.
@@ -262,7 +265,7 @@ const (
 	// settleAfter is how long after hello a robot that sends nothing more is assumed to have left its
 	// connecting state, where it refuses to speak.
 	settleAfter = 2 * time.Second
-	// listenAfter is how long after a wake word the microphone may take to open.
+	// listenAfter is how long after a wake word or a press of the button the microphone may take to open.
 	listenAfter = 500 * time.Millisecond
 	// keepAliveEvery is how long after the latest message a keep-alive is sent: the robot closes a channel
 	// on which it receives nothing for 120 s.

@@ -42,6 +42,9 @@ func (Tick) step(s *stepper) {
 		s.channel.introducedAt = s.now
 		s.emit(Introduce{})
 	}
+	if !s.music.stopsAt.IsZero() && !s.now.Before(s.music.stopsAt) {
+		s.stopMusic()
+	}
 	s.speakNext()
 	if hasPassed(s.now, s.channel.sentAt, keepAliveEvery) {
 		s.emit(Send{xiaozhi.KeepAlive{}})
@@ -103,6 +106,7 @@ func (s *State) Deadline() time.Time {
 	if !s.channel.introducedAt.IsZero() {
 		consider(s.channel.introducedAt.Add(IntroduceEvery))
 	}
+	consider(s.music.stopsAt)
 	consider(s.idleAt())
 	return due
 }
