@@ -19,6 +19,7 @@ type answer struct {
 	out  func(thinker.Piece) error
 	done bool // whether the response has ended
 
+	heard bool            // whether the server has noticed the speech
 	began bool            // whether anything of the response has come
 	last  time.Time       // when the latest piece was passed to out; the beginning of the wait before the first
 	held  []thinker.Piece // pieces that wait for the transcript of the speech
@@ -47,6 +48,8 @@ func (a *answer) read(ctx context.Context) (thinker.Stop, error) {
 			continue
 		case errors.Is(err, errLate) && a.began:
 			return "", a.engine.server.Fault("has stopped in the middle of its answer for " + within.String())
+		case errors.Is(err, errLate) && a.engine.o.ServerTurns && a.untranscribed && !a.heard:
+			return thinker.StopEnd, a.handleTranscript("") // nobody has spoken, as after a cough
 		case errors.Is(err, errLate):
 			return "", a.engine.server.Fault("has not begun to answer within " + within.String())
 		case err != nil:
@@ -69,7 +72,10 @@ func (a *answer) handle(ctx context.Context, e serverEvent) (thinker.Stop, error
 		return "", a.handleTranscript(e.Transcript)
 	case "conversation.item.input_audio_transcription.failed":
 		return "", a.handleTranscript(agent.Unwritten)
+	case "input_audio_buffer.speech_started", "input_audio_buffer.committed":
+		a.heard = true
 	case "response.created":
+		a.heard = true
 		a.current = cmp.Or(e.Response.ID, "unnamed")
 	case "response.output_audio_transcript.delta", "response.audio_transcript.delta":
 		return "", a.sendPiece(thinker.Piece{Text: e.Delta, Spoken: true})

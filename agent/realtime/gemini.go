@@ -147,6 +147,9 @@ func (d *gemini) decode(data []byte) []serverEvent {
 		events = append(events, serverEvent{Type: "session.updated", Session: s})
 	}
 	if c := m.ServerContent; c != nil {
+		if c.InputTranscription.Text != "" {
+			events = append(events, serverEvent{Type: "input_audio_buffer.speech_started"})
+		}
 		if len(d.heard) < voice.MaxTranscript {
 			d.heard += c.InputTranscription.Text
 		}

@@ -80,6 +80,22 @@ func TestGeminiAway(t *testing.T) {
 	}
 }
 
+// TestGeminiHearsNobody: a server that finds the end of the speech itself, and has heard nobody, ends the turn in silence.
+// If it has heard somebody and does not answer, another brain does.
+func TestGeminiHearsNobody(t *testing.T) {
+	for name, messages := range map[string][]string{"nobody": nil, "somebody": {`{"serverContent":{"inputTranscription":{"text":"Hel"}}}`}} {
+		s := realtimetest.ServeGemini(t, &realtimetest.Gemini{Answer: func([]string) []string { return messages }})
+		k, _ := brain(t, nil, withGemini(s), func(o *realtime.Options) { o.ServerTurns, o.FirstWithin = true, 200*time.Millisecond })
+		got, err := talk(t.Context(), k, agent.Turn{Speech: utterance()})
+		if messages == nil {
+			must.Succeed(t, err)
+			want(t, got, "heard ", "done")
+		} else if !errors.Is(err, agent.ErrAway) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
 // TestGeminiVariants: the server may find the end of the speech itself, and be asked by text.
 func TestGeminiVariants(t *testing.T) {
 	speech := func([]string) []string {

@@ -265,12 +265,14 @@ func TestAway(t *testing.T) {
 		change func(*realtime.Options)
 		want   string
 	}{
-		"wrong key":           {change: func(o *realtime.Options) { o.Key = "wrong" }, want: "refuses the key"},
-		"no such path":        {change: func(o *realtime.Options) { o.URL += "/elsewhere" }, want: "refuses the key"},
-		"over quota":          {server: &realtimetest.Server{Quota: true}, want: "no credit left"},
-		"silent":              {server: &realtimetest.Server{Mute: true}, change: func(o *realtime.Options) { o.FirstWithin = 50 * time.Millisecond }, want: "session.updated within 50ms"},
-		"cut":                 {server: &realtimetest.Server{Answer: func(r *realtimetest.Response) error { return r.Cut() }}, want: "cut the connection"},
-		"slow":                {server: &realtimetest.Server{Answer: (*realtimetest.Response).Wait}, change: func(o *realtime.Options) { o.FirstWithin = 200 * time.Millisecond }, want: "not begun to answer within 200ms"},
+		"wrong key":    {change: func(o *realtime.Options) { o.Key = "wrong" }, want: "refuses the key"},
+		"no such path": {change: func(o *realtime.Options) { o.URL += "/elsewhere" }, want: "refuses the key"},
+		"over quota":   {server: &realtimetest.Server{Quota: true}, want: "no credit left"},
+		"silent":       {server: &realtimetest.Server{Mute: true}, change: func(o *realtime.Options) { o.FirstWithin = 50 * time.Millisecond }, want: "session.updated within 50ms"},
+		"cut":          {server: &realtimetest.Server{Answer: func(r *realtimetest.Response) error { return r.Cut() }}, want: "cut the connection"},
+		"slow":         {server: &realtimetest.Server{Answer: (*realtimetest.Response).Wait}, change: func(o *realtime.Options) { o.FirstWithin = 200 * time.Millisecond }, want: "not begun to answer within 200ms"},
+		"slow with server turns": {server: &realtimetest.Server{Answer: (*realtimetest.Response).Wait},
+			change: func(o *realtime.Options) { o.ServerTurns, o.FirstWithin = true, 200*time.Millisecond }, want: "not begun to answer within 200ms"},
 		"cancelled by itself": {server: &realtimetest.Server{Answer: func(r *realtimetest.Response) error { return r.End("cancelled", "odd") }}, want: "has cancelled its answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -335,6 +337,8 @@ func TestServersDiffer(t *testing.T) {
 			want: []string{"heard Hello.", "sounding Hi.", "sound 1.0 s", "used 100", "done"}},
 		"server turns": {server: &realtimetest.Server{Transcript: "Hello.", Answer: speak}, turn: agent.Turn{Speech: utterance()},
 			change: func(o *realtime.Options) { o.ServerTurns = true }, want: []string{"heard Hello.", "sounding Hi.", "sound 1.0 s", "used 100", "done"}},
+		"server turns without speech": {server: &realtimetest.Server{Deaf: true}, turn: agent.Turn{Speech: utterance()},
+			change: func(o *realtime.Options) { o.ServerTurns, o.FirstWithin = true, 200*time.Millisecond }, want: []string{"heard ", "done"}},
 		"a transcript that holds back the answer": {server: &realtimetest.Server{Transcript: "Hello.", TranscriptAfter: 200 * time.Millisecond, Answer: speak},
 			turn: agent.Turn{Speech: utterance()}, want: []string{"heard Hello.", "sounding Hi.", "sound 1.0 s", "used 100", "done"}},
 		"a late transcript": {server: &realtimetest.Server{Transcript: "Hello.", TranscriptAfter: 1200 * time.Millisecond, Answer: speak},

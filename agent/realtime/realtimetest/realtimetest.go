@@ -36,6 +36,7 @@ type Server struct {
 	Beta            bool
 	Quota           bool // refuses each response, because the account has no credit left
 	Mute            bool // answers no event
+	Deaf            bool // finds no speech in the sound of a session with turn_detection
 
 	items     []string // the items of the conversations: role or type, and text
 	session   map[string]any
@@ -209,7 +210,9 @@ func (c *conn) receive(data []byte) {
 			c.refuse("invalid_value", "audio is not PCM in base64")
 			return
 		}
-		if c.audio = append(c.audio, sound...); c.detects && len(c.audio) > 48000 && silent(c.audio[len(c.audio)-24000:]) {
+		if c.audio = append(c.audio, sound...); c.detects && !c.s.Deaf && len(c.audio) > 48000 && silent(c.audio[len(c.audio)-24000:]) {
+			c.send(object{"type": "input_audio_buffer.speech_started", "item_id": "item_u", "audio_start_ms": 0})
+			c.send(object{"type": "input_audio_buffer.speech_stopped", "item_id": "item_u", "audio_end_ms": 1000})
 			c.commit()
 			c.respond()
 		}
