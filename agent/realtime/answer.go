@@ -130,7 +130,7 @@ func (a *answer) sendPiece(p thinker.Piece) error {
 	if len(a.held) == 0 {
 		a.until = time.Now().Add(transcriptWithin)
 	}
-	if a.held = append(a.held, p); len(a.held) > ahead {
+	if a.held = append(a.held, p); len(a.held) > maxHeld {
 		return a.release()
 	}
 	return nil

@@ -210,6 +210,28 @@ func TestInterruption(t *testing.T) {
 	}
 }
 
+// TestLongAnswer: the server can send three minutes of sound, and so its pings are answered, while the robot still plays
+// the first of it.
+func TestLongAnswer(t *testing.T) {
+	sent := make(chan struct{})
+	s := realtimetest.Serve(t, &realtimetest.Server{Transcript: "Tell me a story.", Answer: func(r *realtimetest.Response) error {
+		defer close(sent)
+		return r.Speak("Once upon a time.", 3*time.Minute)
+	}})
+	k, _ := brain(t, s)
+	samples := 0
+	err := k.Think(t.Context(), agent.Turn{Speech: utterance(), Now: cmpNow(time.Time{})}, func(r agent.Reply) error {
+		if s, is := r.(agent.Sound); is {
+			<-sent
+			samples += len(s.PCM)
+		}
+		return nil
+	})
+	if err != nil || samples != 180*voice.SpeakerRate {
+		t.Errorf("%v, and %d s of sound", err, samples/voice.SpeakerRate)
+	}
+}
+
 // TestRepeatedEnd: a server that ends its answer twice has answered once.
 func TestRepeatedEnd(t *testing.T) {
 	s := realtimetest.Serve(t, &realtimetest.Server{TranscriptAfter: 4 * time.Second, Answer: func(r *realtimetest.Response) error {

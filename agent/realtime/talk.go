@@ -24,10 +24,10 @@ type talk struct {
 	engine *Engine
 	turn   agent.Turn
 
-	conn    *socket.Conn // nil before open
-	events  chan serverEvent
-	lost    error         // why events was closed; set before that
-	over    chan struct{} // closed by Close
+	conn    *socket.Conn     // nil before open
+	events  chan serverEvent // from relay
+	lost    error            // why events was closed; set before that
+	over    chan struct{}    // closed by Close
 	reading sync.WaitGroup
 
 	dialect       dialect
@@ -41,9 +41,8 @@ type talk struct {
 	impatient     bool            // the answer waits no longer for the transcript
 }
 
-// ahead is how many events are read ahead, and held for a transcript: some seconds of sound. A robot plays slower than
-// the server speaks.
-const ahead = 64
+// maxHeld is how many pieces of an answer are held for a transcript: some seconds of sound.
+const maxHeld = 64
 
 // Times of a turn.
 const (
@@ -70,8 +69,10 @@ func (t *talk) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.conn, t.events, t.over, t.past = conn, make(chan serverEvent, ahead), make(chan struct{}), map[string]bool{}
-	t.reading.Go(t.receive)
+	t.conn, t.events, t.over, t.past = conn, make(chan serverEvent), make(chan struct{}), map[string]bool{}
+	arrived := make(chan received)
+	t.reading.Go(func() { t.receive(arrived) })
+	t.reading.Go(func() { relay(arrived, t.events, t.over) })
 	greeting := t.dialect.greeting()
 	if greeting == "" {
 		return nil
@@ -83,9 +84,9 @@ func (t *talk) open(ctx context.Context) error {
 	return err
 }
 
-// receive reads events until the connection ends.
-func (t *talk) receive() {
-	defer close(t.events)
+// receive passes on the server's events until the connection ends.
+func (t *talk) receive(arrived chan<- received) {
+	defer close(arrived)
 	for {
 		_, data, err := t.conn.Receive()
 		if err != nil {
@@ -101,7 +102,7 @@ func (t *talk) receive() {
 		}
 		for _, e := range events {
 			select {
-			case t.events <- e:
+			case arrived <- received{e, eventSize + len(data)/len(events)}:
 			case <-t.over:
 				return
 			}
