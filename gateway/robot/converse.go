@@ -69,6 +69,7 @@ func (t *turn) handleSpeech(ctx context.Context, r agent.Reply) error {
 		}
 		t.clock.endStage(event.StageFirstAudio)
 		t.audible = true
+		t.sounded.Store(true)
 		return t.captions.sound(ctx, t.speech, r.PCM)
 	case agent.Used:
 		t.details.addTokens(r.Tokens)

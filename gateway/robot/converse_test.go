@@ -156,6 +156,25 @@ func TestConversationInterrupted(t *testing.T) {
 	})
 }
 
+// TestConversationInterruptedBeforeItsWords: a person who interrupts an answer before his words are known has talked all
+// the same: what he has heard of the answer is remembered.
+func TestConversationInterruptedBeforeItsWords(t *testing.T) {
+	mind := hearing(agent.Say{Text: "Once upon a time there was a robot.", Sounds: true}, sound(20*time.Second))
+	talking(t, mind, func(k *talk) {
+		k.listen(xiaozhi.Auto)
+		k.speak()
+		k.pass(time.Second)
+		k.say(xiaozhi.Abort{Reason: xiaozhi.WakeWord})
+		k.pass(time.Second)
+		if e := k.mind.remembered; len(e) != 1 || e[0].Heard != agent.Unwritten || !strings.HasPrefix(e[0].Said, "Once upon") {
+			t.Errorf("remembered %+v", e)
+		}
+		if turn := k.turns.Last; turn.End != event.EndCancelled || turn.Heard != agent.Unwritten {
+			t.Errorf("kept %+v", turn)
+		}
+	})
+}
+
 // TestConversationFails: a brain that is cut off after it has begun to speak fails the turn. What it has said is played.
 func TestConversationFails(t *testing.T) {
 	mind := hearing(agent.Heard{Text: "Hello."}, agent.Say{Text: "It is", Sounds: true}, sound(time.Second))

@@ -266,6 +266,9 @@ func (l *loop) recordTurn(end, reason string) {
 	if t.transcript == "" && len(l.spoken) == 0 {
 		return // nothing was understood or spoken
 	}
+	if t.transcript == "" && t.sounded.Load() {
+		t.transcript = agent.Unwritten
+	}
 	now := time.Now()
 	said := strings.Join(l.spoken, " ")
 	if t.transcript != "" {

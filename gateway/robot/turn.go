@@ -46,6 +46,7 @@ type turn struct {
 	transcript string      // words that the turn answers; only the loop uses it
 	heard      string      // words that a brain has understood without a recognizer
 	captions   captions    // sentences that the brain speaks itself
+	sounded    atomic.Bool // the brain has spoken itself, perhaps before the words that it answers are known
 
 	options   *Options    // options when the turn began
 	release   func()      // releases the engines of the options; see Options.Hold
