@@ -20,6 +20,7 @@ import (
 	"perch/agent/realtime/realtimetest"
 	"perch/agent/thinker"
 	"perch/device"
+	"perch/event"
 	"perch/must"
 	"perch/voice"
 )
@@ -54,7 +55,7 @@ func brain(t testing.TB, s *realtimetest.Server, change ...func(*realtime.Option
 	e, err := realtime.New(o)
 	must.Succeed(t, err)
 	t.Cleanup(func() { _ = e.Close() })
-	return thinker.New(thinker.Options{Model: e, Persona: agent.Persona{Text: "You are Ada."}}), e
+	return thinker.New(thinker.Options{Model: e, Persona: agent.Persona{Text: "You are Ada."}, Publish: func(device.ID, string, event.Event) {}}), e
 }
 
 // utterance returns a finished utterance of a second of a tone.
@@ -88,6 +89,10 @@ func talk(ctx context.Context, k *thinker.Brain, turn agent.Turn) (replies []str
 		switch r := r.(type) {
 		case agent.Heard:
 			replies = append(replies, "heard "+r.Text)
+		case agent.Felt:
+			if !r.Assumed {
+				replies = append(replies, "felt "+r.Emotion.Name)
+			}
 		case agent.Say:
 			replies = append(replies, map[bool]string{true: "sounding ", false: "say "}[r.Sounds]+r.Text)
 		case agent.ToolStatus:
@@ -367,6 +372,15 @@ func TestServersDiffer(t *testing.T) {
 			turn: agent.Turn{Speech: utterance()}, want: []string{"sounding Hi.", "sound 1.0 s", "used 100", "heard Hello.", "done"}},
 		"no transcript": {server: &realtimetest.Server{Answer: speak}, turn: agent.Turn{Speech: utterance()},
 			want: []string{"heard …", "sounding Hi.", "sound 1.0 s", "used 100", "done"}},
+		"a face in the transcript of the answer": {server: &realtimetest.Server{Transcript: "Hello.", Answer: func(r *realtimetest.Response) error {
+			return errors.Join(r.Speak("😊 Hi. ", time.Second), r.Speak("[sad] Bye.", time.Second))
+		}}, turn: agent.Turn{Speech: utterance()}, want: []string{"heard Hello.", "felt happy", "sounding Hi.", "sound 1.0 s", "felt sad", "sounding Bye.", "sound 1.0 s", "used 100", "done"}},
+		"a face by a tool": {server: &realtimetest.Server{Transcript: "Hello.", Answer: func(r *realtimetest.Response) error {
+			if r.Number == 0 {
+				return r.Call("setExpression", `{"preset":"happy"}`)
+			}
+			return r.Speak("Hi.", time.Second)
+		}}, turn: agent.Turn{Speech: utterance()}, want: []string{"heard Hello.", "used 100", "tool running", "felt happy", "tool done", "sounding Hi.", "sound 1.0 s", "used 100", "done"}},
 		"text": {server: &realtimetest.Server{Answer: func(r *realtimetest.Response) error { return r.Write("Hi.") }}, turn: agent.Turn{Text: "Hello"},
 			want: []string{"used 100", "say Hi.", "done"}},
 		"too long": {server: &realtimetest.Server{Transcript: "Hello.", Answer: func(r *realtimetest.Response) error {
