@@ -154,6 +154,9 @@ func (sc *scenario) play(t *testing.T, framing xiaozhi.Framing) string {
 		p := &player{scenario: sc, t: t, began: time.Now(), transcripts: slices.Clone(sc.transcripts), replies: slices.Clone(sc.replies),
 			withdrawals: map[string]context.CancelFunc{}}
 		mind := &scriptedMind{answer: p.answer}
+		if sc.one("brain") == "realtime" {
+			mind.hear = p.hear
+		}
 		if spoken := sc.languages(); spoken != nil {
 			books, err := reflex.LoadEach(spoken, "")
 			must.Succeed(t, err)
@@ -471,6 +474,14 @@ func (p *player) wait(ctx context.Context, at time.Duration) error {
 	}
 }
 
+// hear makes the next replies of a mind that understands speech.
+func (p *player) hear(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
+	if err := turn.Speech.Wait(ctx); err != nil {
+		return err
+	}
+	return p.answer(ctx, turn, out)
+}
+
 // answer makes the next replies of the mind, up to one that ends the answer.
 func (p *player) answer(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
 	for {
@@ -492,11 +503,25 @@ func (p *player) answer(ctx context.Context, turn agent.Turn, out func(agent.Rep
 			reply = agent.Felt{Emotion: feeling(p.quoted(value))}
 		case "say":
 			reply = agent.Say{Text: p.quoted(value)}
+		case "heard":
+			reply = agent.Heard{Text: p.quoted(value)}
+		case "sounding":
+			reply = agent.Say{Text: p.quoted(value), Sounds: true}
+		case "sound":
+			length, err := time.ParseDuration(value)
+			if err != nil {
+				return err
+			}
+			reply = sound(length)
+		case "unheard": // the line is cut before the answer
+			return agent.ErrUnheard
+		case "cut": // the line is cut in the answer
+			return agent.ErrNoBrain
 		case "anim":
 			reply = agent.Cue{Kind: "anim", Value: p.quoted(value)}
 		case "ask":
 			reply = agent.Ask{ID: "q", Text: p.quoted(value), Within: 10 * time.Second, Answer: func(agent.Answer) {}}
-		case "call":
+		case "call", "use":
 			var c struct {
 				Name      string
 				Arguments map[string]any
@@ -514,6 +539,9 @@ func (p *player) answer(ctx context.Context, turn agent.Turn, out func(agent.Rep
 				reply = agent.Say{Text: "bad_arguments"}
 			case err != nil:
 				return err
+			}
+			if what == "use" { // the result is not spoken
+				continue
 			}
 		case "away":
 			return agent.ErrAway
