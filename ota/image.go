@@ -34,7 +34,7 @@ type Record struct {
 	Image
 	Rollout Rollout     `json:"rollout"`
 	Stopped string      `json:"stopped,omitempty"` // why the rollout has stopped; empty if it has not
-	First   []device.ID `json:"first,omitempty"`   // the first robots that the image was offered to since its rollout was last set, at most maxFirst
+	First   []device.ID `json:"first,omitempty"`   // the first robots that the image was offered to since its rollout was last set, other than to pause or resume it; at most maxFirst
 	Failed  int         `json:"failed,omitempty"`  // how many robots in First counted as failed when the rollout stopped
 
 	damage error // what is wrong with the file, or why the image cannot be offered now; nil if nothing is known; not stored
@@ -69,8 +69,8 @@ func newImage(i espimage.Image, boards []string, at time.Time) Image {
 	}
 }
 
-// check returns a *httpserver.Fault if no robot has the image's chip, or if the image has no version that robots can
-// compare: the firmware may abort at every boot because of such a version.
+// check returns a *httpserver.Fault if the image's chip is unknown, or if its version is empty or one that robots
+// cannot compare, which may make the firmware abort at every boot.
 func (i Image) check() error {
 	if _, ok := espimage.ParseChip(i.Chip); !ok {
 		return refuse("wrong_chip", http.StatusUnprocessableEntity, "the image is built for a chip that no robot has: %s", i.Chip)

@@ -88,10 +88,10 @@ func (f *Firmware) Add(ctx context.Context, body io.Reader, u Upload, now time.T
 	return shown, err
 }
 
-// upload stores a file in a folder; only one upload runs at a time. receive writes and checks
+// upload stores a file in a folder; only one upload runs at a time. write writes and checks
 // the file and returns its final path. done is called after the file was renamed to that path, and
-// its error is returned. If receive returns an error, the file is removed.
-func (f *Firmware) upload(ctx context.Context, dir string, receive func(file *os.File) (name string, err error), done func() error) error {
+// its error is returned. If write returns an error, the file is removed.
+func (f *Firmware) upload(ctx context.Context, dir string, write func(file *os.File) (name string, err error), done func() error) error {
 	select {
 	case f.uploads <- struct{}{}:
 		defer func() { <-f.uploads }()
@@ -108,7 +108,7 @@ func (f *Firmware) upload(ctx context.Context, dir string, receive func(file *os
 	}
 	defer os.Remove(file.Name()) // fails if the file was renamed
 	defer file.Close()
-	name, err := receive(file)
+	name, err := write(file)
 	if err != nil {
 		return err
 	}
@@ -199,8 +199,8 @@ func (f *Firmware) verify(sha, signature string) (bool, error) {
 	return true, nil
 }
 
-// checkNewImage returns a *httpserver.Fault if the catalogue is full, or if no robot of the declared boards
-// could run the image.
+// checkNewImage returns a *httpserver.Fault if the catalogue is full, or if there are robots of the declared boards
+// whose hardware is known, and none of them could run the image.
 func (f *Firmware) checkNewImage(i Image) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -236,7 +236,7 @@ func (f *Firmware) record(i Image, info os.FileInfo) (Shown, error) {
 	f.checked[i.SHA256] = checkedFile{info: info} // replaces the result for an earlier file
 	delete(f.checking, i.SHA256)
 	f.publishChange(i.SHA256)
-	f.o.Log.Info("an image was added to the catalogue", "sha256", i.SHA256, "project", i.Project, "version", i.Version, "boards", r.Boards)
+	f.o.Log.Info("an image was published", "sha256", i.SHA256, "project", i.Project, "version", i.Version, "boards", r.Boards)
 	return f.describe(r), nil
 }
 
@@ -254,7 +254,7 @@ func (f *Firmware) cleanUp() error {
 		}
 	}
 	for _, folder := range []string{"", AssetsFolder} {
-		unfinished, _ := filepath.Glob(filepath.Join(f.o.Dir, folder, uploadName)) // the pattern is valid
+		unfinished, _ := filepath.Glob(filepath.Join(f.o.Dir, folder, uploadName)) // finds nothing if the name of a folder above has characters of patterns
 		for _, name := range unfinished {
 			if err := os.Remove(name); err != nil {
 				return fmt.Errorf("remove an unfinished upload: %w", err)
@@ -265,10 +265,10 @@ func (f *Firmware) cleanUp() error {
 		if info, err := os.Lstat(f.path(sha)); err == nil && info.Mode().IsRegular() && info.Size() == r.Size {
 			continue
 		}
-		f.o.Log.Error("the file of an image is missing or has another size, and the image was removed from the catalogue; publish it again", "sha256", sha, "version", r.Version)
 		if err := f.o.Images.Delete(sha); err != nil {
 			return fmt.Errorf("remove an image without a file: %w", err)
 		}
+		f.o.Log.Error("the file of an image is missing or has another size, and the image was removed from the catalogue; publish it again", "sha256", sha, "version", r.Version)
 		delete(f.images, sha)
 	}
 	return nil
@@ -286,7 +286,7 @@ func (f *Firmware) putAside(name string) {
 		err = errors.Join(store.SyncDirectory(filepath.Dir(to)), store.SyncDirectory(f.o.Dir))
 	}
 	if err != nil {
-		f.o.Log.Warn("a file without a record in the catalogue cannot be moved to another folder", "file", to, "err", err)
+		f.o.Log.Warn("a file without a record in the catalogue cannot be moved to another folder", "file", filepath.Join(f.o.Dir, name), "to", to, "err", err)
 		return
 	}
 	f.o.Log.Warn("a file without a record in the catalogue was moved to another folder; publish it again, or remove it", "file", to)
