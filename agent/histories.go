@@ -15,7 +15,7 @@ type Conversation struct {
 }
 
 // conversations is a table of conversations on disk; the key is the conversation ID. PutSoon
-// and DeleteSoon do not wait for the disk. Delete returns when the deletion is durable.
+// and DeleteSoon queue the change, and wait for the disk only if the queue is full. Delete returns when the deletion is durable.
 type conversations interface {
 	PutSoon(key string, c Conversation)
 	DeleteSoon(key string)

@@ -121,7 +121,7 @@ func (c *conn) read(r io.Reader) {
 func (c *conn) handleLine(line []byte) {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
-		c.logMalformed("it is not a JSON object")
+		c.logMalformed("it is not a JSON object with the fields of a message")
 		return
 	}
 	switch {
@@ -162,7 +162,8 @@ func (c *conn) handleResponse(m message) {
 
 // handleRequest handles a request of the agent. It supports only requests for permission,
 // because initialize offers neither files nor terminals. A request for permission outside of
-// a turn, or that the turn's inbox has no room for, is answered with "cancelled".
+// a turn, or that the turn's inbox has no room for, is answered with "cancelled",
+// or in the older dialect as not approved.
 func (c *conn) handleRequest(m message) {
 	if m.Method != "session/request_permission" {
 		c.send(message{ID: m.ID, Error: &rpcError{Code: codeNoMethod, Message: "method not found"}})

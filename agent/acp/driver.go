@@ -8,8 +8,7 @@ import (
 	"perch/driver"
 )
 
-// Driver declares the brain acp. The setup is an Options with the fields that the
-// configuration does not set.
+// Driver declares the brain acp. Its setup is an Options; see withSetup.
 func Driver() driver.Driver[Options, agent.Brain] {
 	return driver.Of(driver.Driver[Options, agent.Brain]{Kind: "acp",
 		Runs:    []string{"a coding agent: claude-agent-acp, gemini, codex-acp, goose, zeroclaw"},
@@ -18,8 +17,8 @@ func Driver() driver.Driver[Options, agent.Brain] {
 		Options.withSetup, func(o Options) (agent.Brain, error) { return New(o) })
 }
 
-// withSetup returns o with the fields that the configuration does not set: most of them
-// from setup, and a start timeout that is not longer than the timeout for silence.
+// withSetup returns o with MayAnswer, Tools, Lend, Phrases and Log from setup, and with a start timeout that is
+// not longer than the timeout for silence.
 func (o Options) withSetup(setup Options) (Options, error) {
 	o.MayAnswer, o.Tools, o.Lend, o.Phrases, o.Log = setup.MayAnswer, setup.Tools, setup.Lend, setup.Phrases, setup.Log
 	o.Start = min(o.Silence, StartWithin)

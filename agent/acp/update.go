@@ -113,7 +113,7 @@ func (t toolCall) change() toolChange {
 		name: plain.Clip(name, limit.Name), agent: isAgent}
 }
 
-// parseUpdate parses the parameters of session/update. The item is nil for an empty chunk.
+// parseUpdate parses the parameters of session/update. The item is nil for a chunk of a message or thought without text.
 func parseUpdate(params json.RawMessage) (session string, it item, err error) {
 	var p struct {
 		sessionID
@@ -141,7 +141,7 @@ func parseUpdate(params json.RawMessage) (session string, it item, err error) {
 		it = planText(u.Entries)
 	case u.Type == "tool_call" || u.Type == "tool_call_update":
 		if u.ID == "" || len(u.ID) > limit.Session {
-			return "", nil, errors.New("a tool call has no id")
+			return "", nil, errors.New("a tool call has no id, or one that is too long")
 		}
 		it = u.change()
 	default:

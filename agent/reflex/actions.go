@@ -92,13 +92,13 @@ func setLevel(level string) action {
 	})
 }
 
-// currentLevel returns the current level of the setting that t sets, or 50 if the robot does
-// not report it.
+// currentLevel returns the number that some part of the robot's status has under the name of t's argument, or 50 if
+// there is none.
 func currentLevel(ctx context.Context, c *command, t device.Control) int {
 	var status map[string]map[string]any
 	if tool, ok := device.FindControl(c.turn.Body.Tools(), "get device status"); ok {
 		if text, err := c.call(ctx, tool.Name, nil); err == nil {
-			_ = json.Unmarshal([]byte(text), &status) // on an error, 50 is returned
+			_ = json.Unmarshal([]byte(text), &status) // after an error, status has the parts that could be decoded
 		}
 	}
 	for _, part := range status {
@@ -185,9 +185,11 @@ func reboot(ctx context.Context, c *command) (string, error) {
 	return c.intent.Answer, c.turn.Body.Reboot(ctx)
 }
 
-// remember stores a fact durably before it answers.
+// remember stores a fact before it answers: durably, unless a stranger speaks.
 func remember(_ context.Context, c *command) (string, error) {
-	c.body = sentenceCase(c.fill(c.intent.Body))
+	if c.body = c.fill(c.intent.Body); c.body != "" {
+		c.body = sentenceCase(c.body)
+	}
 	e := agent.Entry{Key: c.key(), Name: c.key(), Type: c.intent.Type, Body: c.body,
 		Robot: c.turn.Robot, Source: c.brain.Name()}
 	if _, err := c.brain.memory.Of(c.turn).Remember(e, c.turn.Now); err != nil {
@@ -213,7 +215,7 @@ func recall(_ context.Context, c *command) (string, error) {
 	return c.intent.Answer, nil
 }
 
-// sentenceCase returns s with its first letter capitalized.
+// sentenceCase returns s with its first letter capitalized. s must not be empty.
 func sentenceCase(s string) string {
 	first, size := utf8.DecodeRuneInString(s)
 	return string(unicode.ToTitle(first)) + s[size:]

@@ -1,6 +1,6 @@
 package wyoming
 
-// Types of events for speech, from the README of OHF-Voice/wyoming. The comments name the
+// Types of events, as in the README and the code of OHF-Voice/wyoming. The comments name the
 // type of the data.
 const (
 	TypeDescribe = "describe" // no data; requests TypeInfo
