@@ -135,7 +135,7 @@ func (s search) announced(ctx context.Context, kind string) []mdns.Found {
 
 // target returns the first address of a server that can be written in a URL and is private,
 // link-local or loopback. Anybody on the network can announce any address, and an announcement must
-// not make this machine connect to another network.
+// not make this machine connect to the internet.
 func target(f mdns.Found) (netip.AddrPort, bool) {
 	for _, a := range f.Addrs {
 		if a = a.Unmap(); a.Zone() == "" && (a.IsPrivate() || a.IsLinkLocalUnicast() || a.IsLoopback()) {
@@ -150,9 +150,9 @@ func shownName(f mdns.Found) string {
 	return plain.Clip(plain.Text(cmp.Or(f.TXT["location_name"], f.Instance)), maxName)
 }
 
-// homeAssistantURL returns the URL that a Home Assistant announces, if its host is the announced
-// host or one of its addresses, and otherwise a URL with the address at. The owner will send a token
-// to the URL, so a host elsewhere is not accepted.
+// homeAssistantURL returns the URL that a Home Assistant announces, if announcedHost accepts its host and it is a plain
+// http or https URL of at most maxURL bytes. Otherwise it returns a URL with the address at. The owner will send a
+// token to the URL, so a host elsewhere is not accepted.
 func homeAssistantURL(f mdns.Found, at netip.AddrPort) string {
 	for _, key := range []string{"internal_url", "base_url"} {
 		u, err := url.Parse(f.TXT[key])
@@ -164,8 +164,8 @@ func homeAssistantURL(f mdns.Found, at netip.AddrPort) string {
 	return "http://" + net.JoinHostPort(at.Addr().String(), strconv.Itoa(int(at.Port())))
 }
 
-// announcedHost reports whether host is one of the announced addresses, or the announced name in
-// .local, which is looked up only on this network.
+// announcedHost reports whether host is one of the announced addresses, or is the announced host name and ends in
+// .local. Names in .local are looked up only on this network.
 func announcedHost(f mdns.Found, host string) bool {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return slices.Contains(f.Addrs, a)

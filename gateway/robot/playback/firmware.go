@@ -12,8 +12,8 @@ const (
 )
 
 // queueDepth returns the length of a robot's decode queue, in packets. The maker of the Stack-chan
-// numbers its firmware differently: its 1.2 is xiaozhi 2.2.4, and on which versions of xiaozhi its 1.3 and
-// later 1.x are based is unknown. For these, and for a version without numbers, queueDepth returns shortQueue.
+// numbers its firmware differently: its 1.2 is xiaozhi 2.2.4. It is unknown on which versions of xiaozhi its
+// 1.3 and later 1.x are based. For these, and for a version without numbers, queueDepth returns shortQueue.
 func queueDepth(board, firmware string) int {
 	major, minor, ok := ParseVersion(firmware)
 	switch {
