@@ -93,10 +93,10 @@ fuzz: deps ## runs every fuzz target, or those with FUZZ in their name, for FUZZ
 translations: ## prints what each language lacks, which is shown in English
 	@go test -count=1 -v -run '^Test(Translations|Labels)$$' ./language ./cmd/perch/config | sed -n 's/^ *[a-z]*_test.go:[0-9]*: //p'
 
-golden: deps ## rewrites the transcripts of gateway/robot and ota and shows what has changed in them
-	PERCH_GOLDEN=rewrite go test -count=1 -run '^Test(CheckIn)?Transcripts$$' ./gateway/robot ./ota
-	@git --no-pager diff --stat -p -- gateway/robot/testdata ota/testdata
-	@git ls-files -o --exclude-standard -- gateway/robot/testdata ota/testdata
+golden: deps ## rewrites the transcripts of gateway/robot, agent/realtime and ota and shows what has changed in them
+	PERCH_GOLDEN=rewrite go test -count=1 -run '^Test(CheckIn|Wire)?Transcripts$$' ./gateway/robot ./agent/realtime ./ota
+	@git --no-pager diff --stat -p -- gateway/robot/testdata agent/realtime/testdata ota/testdata
+	@git ls-files -o --exclude-standard -- gateway/robot/testdata agent/realtime/testdata ota/testdata
 
 bench: build ## measures the appliance and holds it to its goals; see docs/performance.md
 	@go run ./firmware-tools/bench -only '$(ONLY)' -load '$(LOAD)' -count $(or $(COUNT),1) $(if $(PROFILE),-profile) $(if $(KEEP),-keep) $(if $(ALL),-all)

@@ -70,8 +70,9 @@ func utterance() *voice.Utterance {
 	return u
 }
 
-// talk has a brain answer an utterance, and returns its replies in words. Sounds in a row are added up.
-func talk(ctx context.Context, k *thinker.Brain, turn agent.Turn) (replies []string, err error) {
+// talk has a brain answer an utterance, and returns its replies in words. Sounds in a row are added up. Each of see is
+// called with each reply.
+func talk(ctx context.Context, k *thinker.Brain, turn agent.Turn, see ...func(agent.Reply)) (replies []string, err error) {
 	samples := 0
 	flush := func() {
 		if samples > 0 {
@@ -81,6 +82,9 @@ func talk(ctx context.Context, k *thinker.Brain, turn agent.Turn) (replies []str
 	}
 	turn.Now, turn.Language = cmpNow(turn.Now), "en-GB"
 	err = k.Think(ctx, turn, func(r agent.Reply) error {
+		for _, f := range see {
+			f(r)
+		}
 		if s, is := r.(agent.Sound); is {
 			samples += len(s.PCM)
 			return ctx.Err()

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -19,6 +21,7 @@ type fake struct {
 	mu         sync.Mutex // guards the fields of the whole fake server
 	violations []string
 	received   []string // kinds of the messages, without repetitions of sound
+	wire       []string // see Wire
 	sessions   sync.WaitGroup
 }
 
@@ -39,7 +42,9 @@ func (f *fake) start(t testing.TB, refuse func(*http.Request) (status int, body 
 		f.sessions.Add(1)
 		defer f.sessions.Done()
 		defer ws.Drop()
+		f.transfer('=', []byte(strconv.Quote("opened "+r.URL.RequestURI())))
 		serve(ws)
+		f.transfer('=', []byte(`"closed"`))
 	}))
 	t.Cleanup(func() {
 		f.CloseClientConnections()
@@ -56,6 +61,54 @@ func (f *fake) Received() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.received)
+}
+
+// Wire returns the messages of all connections: those of clients after ">", and those of the server after "<". Sound,
+// instructions and tools are shortened, and equal messages in a row are listed once.
+func (f *fake) Wire() []string {
+	f.CloseClientConnections()
+	f.sessions.Wait()
+	return f.wire
+}
+
+// transfer adds a message to the result of Wire.
+func (f *fake) transfer(mark byte, message []byte) {
+	var content any
+	_ = json.Unmarshal(message, &content) // what is no JSON is listed as null
+	text, _ := json.Marshal(shorten(content))
+	line := string(mark) + " " + string(text)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := len(f.wire); n == 0 || f.wire[n-1] != line {
+		f.wire = append(f.wire, line)
+	}
+}
+
+// shorten returns a part of a message without sound and instructions, and with the names of tools only.
+func shorten(part any) any {
+	switch part := part.(type) {
+	case []any:
+		for i := range part {
+			part[i] = shorten(part[i])
+		}
+	case map[string]any:
+		_, described := part["description"]
+		if name := part["name"]; described && name != nil {
+			return name
+		}
+		delete(part, "event_id")
+		for key, value := range part {
+			kind, _ := part["type"].(string)
+			_, isText := value.(string)
+			sound := key == "data" || key == "audio" && isText || key == "delta" && strings.HasSuffix(kind, "audio.delta")
+			if sound || key == "instructions" || key == "systemInstruction" {
+				part[key] = "…"
+			} else {
+				part[key] = shorten(value)
+			}
+		}
+	}
+	return part
 }
 
 // record records the kind of a message. sound is the kind of messages with sound.

@@ -121,6 +121,10 @@ func (s *Gemini) serve(ws *socket.Conn) (reason string) {
 		s.violated(v)
 		return v
 	}
+	send := func(message []byte) bool {
+		s.transfer('<', message)
+		return ws.SendBinary(message) == nil // the API sends binary messages
+	}
 	pending := map[string]string{} // names of tools that were called, by ID
 	var outputs []string
 	ready, detects, speaking, samples := false, false, false, 0
@@ -136,7 +140,7 @@ func (s *Gemini) serve(ws *socket.Conn) (reason string) {
 			for _, c := range call.ToolCall.FunctionCalls {
 				pending[c.ID] = c.Name
 			}
-			if ws.SendBinary([]byte(message)) != nil { // the API sends binary messages
+			if !send([]byte(message)) {
 				return false
 			}
 		}
@@ -147,6 +151,7 @@ func (s *Gemini) serve(ws *socket.Conn) (reason string) {
 		if err != nil {
 			return ""
 		}
+		s.transfer('>', data)
 		var m geminiClient
 		if err := decode(data, &m); err != nil {
 			return refuse("%v in %.200s", err, data)
@@ -165,7 +170,7 @@ func (s *Gemini) serve(ws *socket.Conn) (reason string) {
 			if s.Reason != "" {
 				return s.Reason
 			}
-			_ = ws.SendBinary([]byte(`{"setupComplete":{"sessionId":"s1"}}`))
+			send([]byte(`{"setupComplete":{"sessionId":"s1"}}`))
 		case !ready:
 			return refuse("the first message is no setup")
 		case m.ClientContent != nil:
@@ -194,7 +199,7 @@ func (s *Gemini) serve(ws *socket.Conn) (reason string) {
 			s.mu.Unlock()
 			for _, word := range strings.SplitAfter(s.Transcript, " ") { // in pieces, without a last one that says finished
 				text, _ := json.Marshal(map[string]any{"serverContent": map[string]any{"inputTranscription": map[string]any{"text": word}}})
-				_ = ws.SendBinary(text)
+				send(text)
 			}
 		case m.RealtimeInput != nil && m.RealtimeInput.Audio != nil:
 			kind = "audio"

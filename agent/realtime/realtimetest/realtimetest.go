@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -153,6 +154,7 @@ func (s *Server) serve(ws *socket.Conn) {
 func (c *conn) send(event object) {
 	event["event_id"] = "event_1"
 	text, _ := json.Marshal(event)
+	c.s.transfer('<', text)
 	_ = c.ws.SendText(text) // the client may have left
 }
 
@@ -192,6 +194,7 @@ type item struct {
 func (c *conn) receive(data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.s.transfer('>', data)
 	var e clientEvent
 	if err := decode(data, &e); err != nil {
 		c.refuse("unknown_parameter", err.Error())
@@ -318,16 +321,25 @@ func (c *conn) commit() {
 	c.s.sound, c.s.items = pcm, append(c.s.items, "sound")
 	c.s.mu.Unlock()
 	c.send(object{"type": "input_audio_buffer.committed", "item_id": "item_u"})
+	if c.s.TranscriptAfter == 0 {
+		c.transcribe()
+		return
+	}
 	c.work.Go(func() {
 		time.Sleep(c.s.TranscriptAfter)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.s.Transcript == "" {
-			c.send(object{"type": "conversation.item.input_audio_transcription.failed", "item_id": "item_u", "error": object{"message": "failed"}})
-			return
-		}
-		c.send(object{"type": "conversation.item.input_audio_transcription.completed", "item_id": "item_u", "transcript": c.s.Transcript})
+		c.transcribe()
 	})
+}
+
+// transcribe sends the transcript. c.mu must be held.
+func (c *conn) transcribe() {
+	if c.s.Transcript == "" {
+		c.send(object{"type": "conversation.item.input_audio_transcription.failed", "item_id": "item_u", "error": object{"message": "failed"}})
+		return
+	}
+	c.send(object{"type": "conversation.item.input_audio_transcription.completed", "item_id": "item_u", "transcript": c.s.Transcript})
 }
 
 // addItem handles conversation.item.create.
@@ -488,10 +500,10 @@ func (r *Response) EndTwice() error {
 	return r.send(end, end)
 }
 
-// Cut cuts the connection.
+// Cut cuts the connection. It returns an error, as the response has no end.
 func (r *Response) Cut() error {
 	r.c.ws.Drop()
-	return nil
+	return errors.New("the connection is cut")
 }
 
 // Wait waits until the response is cancelled, or the connection has ended.
