@@ -121,7 +121,7 @@ func (a *answer) handleTranscript(transcript string) error {
 
 // sendPiece passes a piece to out, or holds it until the transcript of the speech has come.
 func (a *answer) sendPiece(p thinker.Piece) error {
-	a.began = true
+	a.began, a.answering = true, true
 	if !a.untranscribed || a.impatient {
 		err := a.out(p)
 		a.last = time.Now() // out may take long

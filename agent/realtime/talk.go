@@ -36,6 +36,7 @@ type talk struct {
 	outputRate    int             // the rate that toRobot converts from, in Hz
 	sent          int             // number of the prompt's messages that the server has
 	current       string          // ID of the response under way, or ""
+	answering     bool            // something of an answer has come
 	past          map[string]bool // IDs of responses that have ended
 	untranscribed bool            // the transcript of the speech has not come yet
 	impatient     bool            // the answer waits no longer for the transcript
@@ -175,7 +176,7 @@ func (t *talk) explain(err error) error {
 	if errors.Is(err, errGarbage) || errors.Is(err, socket.ErrTooBig) {
 		return t.engine.server.Fault("does not follow the protocol (" + err.Error() + "); check url and dialect")
 	}
-	return t.engine.server.Unreachable(err, t.current != "")
+	return t.engine.server.Unreachable(err, t.answering || t.current != "")
 }
 
 // failure returns the error for an event of type error, or nil for any other event, and if the error is only that
