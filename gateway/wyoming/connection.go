@@ -13,6 +13,7 @@ import (
 
 	wire "perch/voice/wyoming"
 
+	"perch/gateway/httpserver"
 	"perch/limit"
 )
 
@@ -210,6 +211,15 @@ func (c *connection) handleEvent(e wire.Event) error {
 			return notServed("conversation agent")
 		}
 		return c.handleTranscript(e)
+	}
+	if handle, known := c.o.Local[e.Type]; known {
+		if !httpserver.PeerOf(c.conn.RemoteAddr().String()).IsLoopback() {
+			return &failure{code: codeLocal, text: "Only programs on the same machine may ask for this."}
+		}
+		e.Payload = nil // it is valid until the next event only
+		return c.request(func(ctx context.Context) error {
+			return handle(ctx, e, func(name string, data any) error { return c.send(name, data, nil) })
+		})
 	}
 	return nil
 }

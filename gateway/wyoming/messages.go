@@ -49,6 +49,7 @@ const (
 	codeIdle     = "idle"       // no event within idleTimeout
 	codeLanguage = "language"   // a language that is not offered
 	codeLength   = "length"     // too much text
+	codeLocal    = "local"      // a request that only programs on this machine may send
 	codeNone     = "not-served" // a service that is not offered
 	codeFailed   = "failed"     // an error of an engine
 )

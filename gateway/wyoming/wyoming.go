@@ -51,7 +51,10 @@ type Model[E any] struct {
 	Engine E
 }
 
-// Options configures a Server. A mind, a recognizer or a synthesizer is required; a service without an option is not offered.
+// Handler handles an event of a type of its own. It responds by calling send. An error ends the connection.
+type Handler func(ctx context.Context, e wire.Event, send func(name string, data any) error) error
+
+// Options configures a Server. A mind, a recognizer, a synthesizer or Local is required; a service without an option is not offered.
 // Listen, Hold and Log are always required, and Zone and Phrases with a mind.
 type Options struct {
 	Listen      net.Listener // TCP; closed by the server
@@ -62,6 +65,10 @@ type Options struct {
 	// several models or voices. A client names one, or gets the first for its language.
 	Recognizers  []Model[voice.Recognizer]
 	Synthesizers []Model[voice.Synthesizer]
+
+	// Local holds handlers of further events by their types, for programs on this machine only: the protocol has no password, and
+	// the handlers may change this machine. The context of a handler ends when the client disconnects.
+	Local map[string]Handler
 
 	Hold func() (done func()) // keeps the engines open until done is called; called for each connection
 
@@ -164,7 +171,7 @@ func newService(o Options) (*service, error) {
 		o.RecognizerLanguages = o.Languages
 	}
 	o.Recognizers, o.Synthesizers = recognizers(o), synthesizers(o)
-	if o.Mind == nil && len(o.Recognizers)+len(o.Synthesizers) == 0 {
+	if o.Mind == nil && len(o.Recognizers)+len(o.Synthesizers)+len(o.Local) == 0 {
 		return nil, errors.New("a Wyoming server needs a recognizer, a synthesizer or an agent to serve")
 	}
 	for _, tag := range slices.Concat(o.Languages, languages(o.Recognizers), languages(o.Synthesizers)) {

@@ -447,3 +447,45 @@ func TestClientsChooseModelsAndVoices(t *testing.T) {
 		t.Errorf("the info is %s", info)
 	}
 }
+
+// TestLocalEvents checks that a further event of a client on this machine is handled until the client disconnects, and that
+// clients of the network are refused.
+func TestLocalEvents(t *testing.T) {
+	handled, ended := make(chan string, 2), make(chan error, 1)
+	o := Options{Local: map[string]Handler{
+		"remove": func(_ context.Context, e wire.Event, send func(string, any) error) error {
+			handled <- string(e.Data)
+			return send("removed", map[string]any{"ok": true})
+		},
+		"get": func(ctx context.Context, _ wire.Event, _ func(string, any) error) error {
+			handled <- ""
+			<-ctx.Done()
+			ended <- ctx.Err()
+			return ctx.Err()
+		},
+	}}
+	l := newPipes()
+	run(t, o, l)
+	for _, stranger := range []string{"192.168.1.7:4000", "[fe80::1%eth0]:4000", "[::ffff:192.0.2.0]:4000", "@", ""} {
+		g := l.dial(t, stranger)
+		g.event("remove", nil, nil)
+		g.refused(codeLocal)
+	}
+	if len(handled) > 0 {
+		t.Error("an event of a stranger was handled")
+	}
+	for _, local := range []string{"127.0.0.1:4000", "[::1]:4000", "[::ffff:127.0.0.1]:4000"} {
+		g := l.dial(t, local)
+		g.event("remove", map[string]any{"name": "a"}, nil)
+		g.expect("removed", `{"ok":true}`)
+		if data := <-handled; data != `{"name":"a"}` {
+			t.Errorf("%s: the data is %s", local, data)
+		}
+		g.event("get", nil, nil)
+		<-handled
+		must.Succeed(t, g.Close())
+		if err := <-ended; err == nil {
+			t.Errorf("%s: the handler did not end", local)
+		}
+	}
+}
