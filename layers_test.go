@@ -30,7 +30,7 @@ var floors = []string{
 	"gateway/homeassistant/state",
 	"gateway/homeassistant/command",
 	"gateway/*",
-	"cmd/perch/drivers",
+	"cmd/perch/drivers cmd/perch-speech/manager",
 	"cmd/perch/authority cmd/perch/config cmd/perch/systemd cmd/perch/logtail cmd/perch/machine cmd/perch/parts",
 	"cmd/perch/drivers/manual cmd/perch/datadir cmd/perch/listener cmd/perch/characters cmd/perch/hassapp cmd/perch/settings cmd/perch/robots",
 	"cmd/perch/access cmd/perch/network cmd/perch/skills cmd/perch/engines",

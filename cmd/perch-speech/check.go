@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -43,6 +45,9 @@ It prints how many words in a hundred were wrong, and how long a second of sound
 			if err != nil {
 				return err
 			}
+			if !slices.ContainsFunc(list, func(m models.Installed) bool { return m.Job != models.Detects }) {
+				return fmt.Errorf("there is no model that hears or speaks in %s; perch-speech models list shows the models, and perch-speech models get NAME gets one", flags.models())
+			}
 			for _, m := range list {
 				if err := m.Verify(); err != nil {
 					return err
@@ -54,19 +59,12 @@ It prints how many words in a hundred were wrong, and how long a second of sound
 			}
 			defer l.Close()
 			ctx, cancel := context.WithCancel(c.Context())
-			defer cancel()
 			s := supervisor{folder: flags.models(), threads: flags.threads, listener: l.(*net.TCPListener), stderr: c.ErrOrStderr(), log: newLog(c)}
-			ended := make(chan error, 1)
-			go func() {
-				defer cancel()
-				ended <- s.run(ctx)
-			}()
-			err = check(ctx, "tcp://"+l.Addr().String(), list, c.OutOrStdout())
-			cancel()
-			if failed := <-ended; failed != nil {
-				return failed
-			}
-			return err
+			var supervising sync.WaitGroup
+			defer supervising.Wait()
+			defer cancel()
+			supervising.Go(func() { s.run(ctx) })
+			return check(ctx, "tcp://"+l.Addr().String(), list, c.OutOrStdout())
 		},
 	})
 }

@@ -11,11 +11,14 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"perch/cmd/perch-speech/manager"
 	"perch/cmd/perch-speech/models"
 	"perch/gateway/wyoming"
+	"perch/remote"
 	"perch/voice"
 	"perch/voice/sherpa"
 	wire "perch/voice/wyoming"
@@ -40,53 +43,105 @@ func enginesCommand() *cobra.Command {
 	return flags.registerAll(c)
 }
 
-// serveEngines serves the models in the folder, except those named in without, until ctx ends. It serves at once, and
-// loads the models in the background. loading is described at loader.
+// lookEvery is the time between two looks at the folder of models.
+const lookEvery = 2 * time.Second
+
+// serveEngines serves the models in the folder, except those named in without, until ctx ends. It serves at once, loads the
+// models in the background, and serves what is put into the folder later, too. loading is described at loader.
 func serveEngines(ctx context.Context, flags modelFlags, without []string, l net.Listener, loading io.Writer, log *slog.Logger) error {
 	list, err := flags.models().List()
 	if err != nil {
 		return err
 	}
-	o := wyoming.Options{Listen: l, Name: "perch-speech", Version: version, Log: log, Hold: func() func() { return func() {} }}
-	load := loader{threads: flags.threads, loading: loading, log: log}
-	var all []func() error
-	detects := func() (*sherpa.Detector, error) { return nil, nil }
-	for _, m := range list {
-		if m.Job == models.Detects && !slices.Contains(without, m.Name) {
-			detects = sync.OnceValues(func() (*sherpa.Detector, error) { return load.detector(m) })
-			all = append(all, func() error { _, err := detects(); return err })
-		}
-	}
-	for _, m := range list {
-		if slices.Contains(without, m.Name) {
-			continue
-		}
-		model := wire.Model{Name: m.Name, Attribution: attribution(m), Version: version, Description: m.Name, Languages: []string{m.Language}}
-		switch m.Job {
-		case models.Hears:
-			r := recognizer{detects, sync.OnceValues(func() (*sherpa.Recognizer, error) { return load.recognizer(m) })}
-			o.Recognizers = append(o.Recognizers, wyoming.Model[voice.Recognizer]{Model: model, Engine: r})
-			all = append(all, func() error { _, err := r.loaded(); return err })
-		case models.Speaks:
-			s := synthesizer{sync.OnceValues(func() (*sherpa.Synthesizer, error) { return load.synthesizer(m) })}
-			o.Synthesizers = append(o.Synthesizers, wyoming.Model[voice.Synthesizer]{Model: model, Engine: s})
-			all = append(all, func() error { _, err := s.loaded(); return err })
-		}
-	}
-	server, err := wyoming.New(o)
+	e := engines{without: without, load: &loader{threads: flags.threads, loading: loading, log: log},
+		options: wyoming.Options{Listen: l, Name: "perch-speech", Version: version, Log: log, Hold: func() func() { return func() {} },
+			Local: manager.New(flags.models(), models.Catalogue(), remote.NewTransport()).Handlers()}}
+	e.set(list)
+	server, err := wyoming.New(e.options)
 	if err != nil {
 		return err
 	}
-	var preloading sync.WaitGroup
-	defer preloading.Wait()
-	preloading.Go(func() {
-		for _, load := range all {
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() { e.watch(ctx, flags.models(), list, server) })
+	return server.Run(ctx)
+}
+
+// engines makes the options of the server from the models in the folder. It keeps the engines of models that stay there.
+type engines struct {
+	without []string // names of models to leave out
+	load    *loader
+	options wyoming.Options
+	loaded  map[string]any // functions that return the loaded models, by name; see once
+	all     []func()       // calls the functions in loaded
+}
+
+// watch loads the models in list, and those that are put into the folder later, until ctx ends. It gives the server new
+// options when the models in the folder have changed.
+func (e *engines) watch(ctx context.Context, folder models.Folder, list []models.Installed, server *wyoming.Server) {
+	for {
+		for _, load := range e.all {
 			if ctx.Err() == nil {
-				_ = load() // logged by the loader, and returned by the calls of the engine
+				load()
 			}
 		}
-	})
-	return server.Run(ctx)
+		select {
+		case <-time.After(lookEvery):
+		case <-ctx.Done():
+			return
+		}
+		now, err := folder.List()
+		if err != nil || slices.Equal(now, list) {
+			continue // an error may be temporary, and the models that are loaded need no files
+		}
+		list = now
+		// A model that was removed may come again, from another place.
+		e.without = slices.DeleteFunc(e.without, func(name string) bool {
+			return !slices.ContainsFunc(list, func(m models.Installed) bool { return m.Name == name })
+		})
+		e.set(list)
+		if err := server.Apply(e.options); err != nil {
+			e.load.log.Error("the models have changed, and cannot be served", "err", err)
+		}
+	}
+}
+
+// set sets the recognizers and synthesizers in the options.
+func (e *engines) set(list []models.Installed) {
+	list = slices.DeleteFunc(slices.Clone(list), func(m models.Installed) bool { return slices.Contains(e.without, m.Name) })
+	o, old := &e.options, e.loaded
+	o.Recognizers, o.Synthesizers, e.loaded, e.all = nil, nil, map[string]any{}, nil
+	detects := func() (*sherpa.Detector, error) { return nil, nil }
+	for _, m := range list {
+		if m.Job == models.Detects {
+			detects = once(e, old, m, e.load.detector)
+		}
+	}
+	for _, m := range list {
+		model := wire.Model{Name: m.Name, Attribution: attribution(m), Version: version, Description: m.Name, Languages: []string{m.Language}}
+		switch m.Job {
+		case models.Hears:
+			r := recognizer{detects, once(e, old, m, e.load.recognizer)}
+			o.Recognizers = append(o.Recognizers, wyoming.Model[voice.Recognizer]{Model: model, Engine: r})
+		case models.Speaks:
+			s := synthesizer{once(e, old, m, e.load.synthesizer)}
+			o.Synthesizers = append(o.Synthesizers, wyoming.Model[voice.Synthesizer]{Model: model, Engine: s})
+		}
+	}
+}
+
+// once adds a function for a model to e.loaded, and returns it: the function in old, or else one that loads the model at the
+// first call. Its error is logged by the loader.
+func once[E any](e *engines, old map[string]any, m models.Installed, load func(models.Installed) (E, error)) func() (E, error) {
+	loaded, isOld := old[m.Name].(func() (E, error))
+	if !isOld {
+		loaded = sync.OnceValues(func() (E, error) { return load(m) })
+	}
+	e.loaded[m.Name] = loaded
+	e.all = append(e.all, func() { _, _ = loaded() })
+	return loaded
 }
 
 // attribution returns the licence and the source of a model of the catalogue.

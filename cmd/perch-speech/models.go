@@ -19,25 +19,21 @@ func listCommand() *cobra.Command {
 		Short:   "List the models that are there, and those that can be downloaded",
 		Example: "perch-speech models list",
 		RunE: func(c *cobra.Command, _ []string) error {
-			installed, err := flags.models().List()
+			all, err := flags.models().All(models.Catalogue())
 			if err != nil {
 				return err
 			}
-			isThere := map[string]bool{}
 			table := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintln(table, "NAME\tJOB\tLANGUAGE\tSIZE\tLICENCE\tSTATE\tSOURCE")
-			for _, m := range installed {
-				isThere[m.Name] = true
-				if _, listed := models.Find(m.Name); !listed {
-					fmt.Fprintf(table, "%s\t%s\t%s\t\t\tthere\t%s\n", m.Name, m.Job, m.Language, m.Dir)
-				}
-			}
-			for _, m := range models.Catalogue() {
-				state := "not there"
-				if isThere[m.Name] {
+			for _, m := range all {
+				state, size := "not there", ""
+				if m.Installed {
 					state = "there"
 				}
-				fmt.Fprintf(table, "%s\t%s\t%s\t%d MB\t%s\t%s\t%s\n", m.Name, m.Job, m.Language, m.Size()/1_000_000, m.Licence, state, m.Source)
+				if m.Size() > 0 {
+					size = fmt.Sprintf("%d MB", m.Size()/1_000_000)
+				}
+				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Name, m.Job, m.Language, size, m.Licence, state, m.Source)
 			}
 			return table.Flush()
 		},
@@ -50,7 +46,7 @@ func getCommand() *cobra.Command {
 		Use:   "get NAME...",
 		Short: "Download models",
 		Long: `A download that was cut off is continued. What is in the folder already is not downloaded again. HTTPS_PROXY names a proxy.
-A running perch-speech serve uses new models after a restart.`,
+A running perch-speech serve uses the new models at once.`,
 		Example: "perch-speech models get moonshine-base-en en_US-joe-medium",
 		RunE: func(c *cobra.Command, args []string) error {
 			var wanted []models.Model

@@ -21,7 +21,7 @@ import (
 // engines during an utterance. make test-speech downloads the models.
 func TestRealModels(t *testing.T) {
 	dir := realModels(t)
-	address, _, _ := start(t, dir)
+	address, _ := start(t, dir)
 	engine, err := wyoming.New(wyoming.Options{Address: "tcp://" + address, AnswerWithin: 3 * time.Minute})
 	must.Succeed(t, err)
 	const text = "What time is it in Tokyo?"

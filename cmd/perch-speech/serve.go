@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -43,8 +41,7 @@ func serve(c *cobra.Command, flags modelFlags, l *net.TCPListener) error {
 	log := newLog(c)
 	address := l.Addr().(*net.TCPAddr) // as for every TCP listener
 	log.Info("perch-speech serves", "address", "tcp://"+address.String(), "models", string(flags.models()))
-	ctx, cancel := context.WithCancel(c.Context())
-	defer cancel()
+	ctx := c.Context()
 	announced := make(chan error, 1)
 	go func() {
 		if address.IP.IsLoopback() {
@@ -54,9 +51,8 @@ func serve(c *cobra.Command, flags modelFlags, l *net.TCPListener) error {
 		announced <- mdns.New(mdns.Options{Name: "perch-speech", ID: machineID(), Version: version, Wyoming: address.Port, Log: log}).Run(ctx)
 	}()
 	s := supervisor{folder: flags.models(), threads: flags.threads, listener: l, stderr: c.ErrOrStderr(), log: log}
-	err := s.run(ctx)
-	cancel()
-	return errors.Join(err, <-announced)
+	s.run(ctx)
+	return <-announced
 }
 
 // machineID returns an ID of this machine: six hexadecimal digits that differ between machines and stay the same

@@ -10,9 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -45,25 +43,14 @@ type supervisor struct {
 }
 
 // run runs the engines until ctx ends, and starts them again when they end. A model that ended them while it was loaded is
-// left out from then on. run returns an error if no model is left that hears or speaks.
-func (s supervisor) run(ctx context.Context) error {
+// left out from then on.
+func (s supervisor) run(ctx context.Context) {
 	var broken []string
 	for pause := time.Duration(0); ; {
-		list, err := s.folder.List()
-		if err != nil {
-			return err
-		}
-		// A detector alone serves nothing.
-		switch list = slices.DeleteFunc(list, func(m models.Installed) bool { return m.Job == models.Detects || slices.Contains(broken, m.Name) }); {
-		case len(list) == 0 && len(broken) > 0:
-			return fmt.Errorf("no model can be loaded: %s ended the engines; perch-speech models check says more", strings.Join(broken, ", "))
-		case len(list) == 0:
-			return fmt.Errorf("there is no model that hears or speaks in %s; perch-speech models list shows the models, and perch-speech models get NAME gets one", s.folder)
-		}
 		began := time.Now()
 		loading, err := s.runEngines(ctx, broken)
 		if ctx.Err() != nil {
-			return nil
+			return
 		}
 		if loading != "" {
 			s.log.Error("a model ended the engines while it was loaded; they are started again without it", "model", loading, "err", err)
@@ -77,7 +64,7 @@ func (s supervisor) run(ctx context.Context) error {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return nil
+			return
 		}
 		pause = min(2*pause+time.Second, maxPause)
 	}

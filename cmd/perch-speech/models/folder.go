@@ -40,6 +40,34 @@ func (f Folder) List() (list []Installed, err error) {
 	return list, nil
 }
 
+// Listed is a model of the catalogue or of the folder.
+type Listed struct {
+	Model     // without licence and files, and with its folder as Source, if it is not in the catalogue
+	Installed bool
+	Received  int64 // bytes of its files that are in the folder
+}
+
+// All returns the models in the folder that are not in the catalogue, and then the catalogue.
+func (f Folder) All(catalogue []Model) (all []Listed, err error) {
+	installed, err := f.List()
+	isThere := map[string]bool{}
+	for _, m := range installed {
+		isThere[m.Name] = true
+		if !slices.ContainsFunc(catalogue, func(known Model) bool { return known.Name == m.Name }) {
+			all = append(all, Listed{Model: Model{Name: m.Name, Job: m.Job, Language: m.Language, Source: m.Dir}, Installed: true})
+		}
+	}
+	for _, m := range catalogue {
+		l := Listed{Model: m, Installed: isThere[m.Name]}
+		for _, file := range m.Files {
+			path := filepath.Join(string(f), m.Name, file.Name)
+			l.Received += min(max(sizeOf(path), sizeOf(path+partEnd)), file.Size)
+		}
+		all = append(all, l)
+	}
+	return all, err
+}
+
 // recognize returns the model in the folder with a name. ok is false if there is no model, or if one of its files is missing or
 // shorter than in the catalogue.
 func (f Folder) recognize(name string) (m Installed, ok bool) {
@@ -78,6 +106,15 @@ func (f Folder) recognize(name string) (m Installed, ok bool) {
 func exists(dir, name string) bool {
 	info, err := os.Stat(filepath.Join(dir, name))
 	return err == nil && info.Mode().IsRegular()
+}
+
+// sizeOf returns the size of a file, or 0.
+func sizeOf(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // Remove removes a model with its folder. It returns an error if the model is neither in List nor in the catalogue.

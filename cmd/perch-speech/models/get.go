@@ -71,15 +71,6 @@ func (g Getter) Get(ctx context.Context, m Model) error {
 	return nil
 }
 
-// sizeOf returns the size of a file, or 0.
-func sizeOf(path string) int64 {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0
-	}
-	return info.Size()
-}
-
 // getFile downloads a file, or the rest of it, into a file that ends in partEnd, and renames that file when it is
 // complete.
 func (g Getter) getFile(ctx context.Context, dir string, f File) error {
