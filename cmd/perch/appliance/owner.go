@@ -15,9 +15,11 @@ import (
 // newOwner makes the admin API, the metrics and the page, and mounts all APIs on the listeners.
 func (a *Appliance) newOwner(c *config.Config) error {
 	counters, gauges := a.newMetrics()
+	models := engines.NewModels(a.Config)
+	a.closers = append(a.closers, models.Close)
 	o := admin.Options{
 		Robots: a.OwnerRobots, Talk: a.control, Notify: a.Agents.Notifier.Notify, Memory: a.Memory, Timers: a.Timers, Notices: a.Notices.Open,
-		Acknowledge: a.Agents.Notifier.Acknowledge, Engines: engines.NewTrials(&a.Agents.Engines, a.Agents.Characters.Speech, a.zone), Board: a.board, Bus: a.Bus,
+		Acknowledge: a.Agents.Notifier.Acknowledge, Engines: engines.NewTrials(&a.Agents.Engines, a.Agents.Characters.Speech, a.zone), Speech: models, Board: a.board, Bus: a.Bus,
 		Gestures: a.gestures, Senses: a.Senses.Senses, Characters: a.Agents.Catalog,
 		Questions: a.viewers.Questions, ForgetConversation: a.Agents.Mind.Forget, Phrase: a.Agents.PhraseFor,
 		Diary:  func(n int) any { return a.Agents.Diary.Newest(n) },

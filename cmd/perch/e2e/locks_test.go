@@ -78,6 +78,7 @@ var routeLocks = map[lock][]string{
 		"DELETE /api/v1/characters/:id", "GET /api/v1/characters/:id/card",
 		"PUT /api/agents/:id", "POST /api/agents/:id/wallet", "DELETE /api/agents/:id/wallet",
 		"POST /api/v1/devices/:id/identify", "GET /api/v1/connections", "GET /api/v1/found", "GET /api/v1/engines", "GET /api/v1/engines/kinds", "POST /api/v1/engines/try",
+		"GET /api/v1/speech/models", "POST /api/v1/speech/models/:name", "DELETE /api/v1/speech/models/:name",
 		"GET /api/v1/timers", "POST /api/v1/timers", "DELETE /api/v1/timers/:id", "GET /api/v1/config", "PUT /api/v1/config", "PUT /api/v1/config/:key",
 		"DELETE /api/v1/config/:key", "POST /api/v1/config/check",
 		"GET /api/v1/relays", "POST /api/v1/relays/:name/try", "POST /api/v1/restart", "GET /api/v1/doctor", "GET /api/v1/logs"),
@@ -99,7 +100,7 @@ var keylessHere = []string{"GET /admin/devices", "GET /admin/songs", "GET /xiaoz
 	"GET /api/v1/devices", "GET /api/v1/devices/:id", "GET /api/v1/devices/:id/firmware", "GET /api/v1/devices/:id/picture",
 	"GET /api/v1/devices/:id/record", "GET /api/v1/devices/:id/tools", "GET /api/v1/firmware", "GET /api/v1/assets", "GET /api/v1/refused",
 	"GET /api/v1/gestures", "GET /api/v1/music", "GET /api/v1/characters", "GET /api/v1/characters/:id", "GET /api/v1/characters/:id/card",
-	"GET /api/v1/connections", "GET /api/v1/found", "GET /api/v1/engines", "GET /api/v1/engines/kinds", "GET /api/v1/timers", "GET /api/v1/relays", "GET /api/v1/doctor",
+	"GET /api/v1/connections", "GET /api/v1/found", "GET /api/v1/engines", "GET /api/v1/engines/kinds", "GET /api/v1/speech/models", "GET /api/v1/timers", "GET /api/v1/relays", "GET /api/v1/doctor",
 	"GET /api/v1/logs", "GET /api/v1/sessions", "GET /api/agent-memory", "GET /api/agent-memory/stats"}
 
 // sockets lists the routes that open a WebSocket.

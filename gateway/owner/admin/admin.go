@@ -89,6 +89,7 @@ type Options struct {
 	Memory     *agent.Memory
 	Timers     *notice.Timers
 	Engines    engines
+	Speech     speechModels
 	Questions  questions
 	Characters characters
 	Firmware   *ota.Firmware

@@ -48,6 +48,13 @@ func (a *API) Routes(r gin.IRouter) {
 		noStore(c)
 		return a.addByHand(b)
 	}))
+	api.GET("/speech/models", jsonHandler(http.StatusOK, func(c *gin.Context) (any, error) { return a.o.Speech.List(c.Request.Context()), nil }))
+	api.POST("/speech/models/:name", rawBodyHandler(http.StatusAccepted, func(c *gin.Context, _ []byte) (any, error) {
+		return gin.H{"ok": true}, a.o.Speech.Get(c.Request.Context(), c.Param("name"))
+	}))
+	api.DELETE("/speech/models/:name", actionHandler(http.StatusOK, func(c *gin.Context) error {
+		return a.o.Speech.Remove(c.Request.Context(), c.Param("name"))
+	}))
 	api.GET("/music", getHandler(func() (any, error) { return append([]string{}, a.o.Talk.Music()...), nil }))
 	api.GET("/gestures", getHandler(func() (any, error) { return a.o.Gestures, nil }))
 	api.GET("/refused", getHandler(func() (any, error) { return a.o.Refused(), nil }))
