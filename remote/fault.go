@@ -108,7 +108,7 @@ func (s *Server) fault(code, sentence string) *Fault {
 	return &Fault{Code: code, Sentence: s.Name() + " " + sentence, Kind: s.Kind}
 }
 
-// Faultf is Fault for a whole sentence, which does not begin with the server's name.
+// Faultf is Fault for a whole sentence: the server's name is not put before it.
 func (s *Server) Faultf(format string, args ...any) *Fault {
 	return &Fault{Code: CodeOdd, Sentence: fmt.Sprintf(format, args...), Kind: s.Kind}
 }

@@ -47,11 +47,11 @@ func (a *answer) read(ctx context.Context) (thinker.Stop, error) {
 			}
 			continue
 		case errors.Is(err, errLate) && a.began:
-			return "", a.engine.server.Fault("has stopped in the middle of its answer for " + within.String())
+			return "", a.engine.server.Faultf("%s has stopped in the middle of its answer for %s", a.engine.server.Name(), within)
 		case errors.Is(err, errLate) && a.engine.o.ServerTurns && a.untranscribed && !a.heard:
 			return thinker.StopEnd, a.handleTranscript("") // nobody has spoken, as after a cough
 		case errors.Is(err, errLate):
-			return "", a.engine.server.Fault("has not begun to answer within " + within.String())
+			return "", a.engine.server.Faultf("%s has not begun to answer within %s", a.engine.server.Name(), within)
 		case err != nil:
 			return "", err
 		}
@@ -187,7 +187,7 @@ func (a *answer) handleDone(ctx context.Context, r response) (thinker.Stop, erro
 	case r.Status == "failed":
 		return "", a.refused(r.StatusDetails.Error)
 	case r.Status == "cancelled":
-		return "", a.engine.server.Fault("has cancelled its answer (" + a.engine.server.Quote(cmp.Or(reason, "no reason given")) + ")")
+		return "", a.engine.server.Faultf("%s has cancelled its answer (%s)", a.engine.server.Name(), a.engine.server.Quote(cmp.Or(reason, "no reason given")))
 	}
 	if len(a.held) > 0 {
 		if err := a.awaitTranscript(ctx, a.until); err != nil {

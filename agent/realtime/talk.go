@@ -137,7 +137,7 @@ func (t *talk) next(ctx context.Context, until time.Time) (serverEvent, error) {
 	case <-timer.C:
 		return serverEvent{}, errLate
 	case <-t.engine.context.Done():
-		return serverEvent{}, t.engine.server.Fault("is no longer used: its settings were changed")
+		return serverEvent{}, t.engine.server.Faultf("%s is no longer used: its settings were changed", t.engine.server.Name())
 	case <-ctx.Done():
 		return serverEvent{}, ctx.Err()
 	}
@@ -150,7 +150,8 @@ func (t *talk) await(ctx context.Context, kind string) (serverEvent, error) {
 		e, err := t.next(ctx, until)
 		switch {
 		case errors.Is(err, errLate):
-			return e, t.engine.server.Fault("has sent no " + kind + " within " + t.engine.o.FirstWithin.String() + "; is it a server of the dialect " + cmp.Or(t.engine.o.Dialect, DialectOpenAI) + "?")
+			return e, t.engine.server.Faultf("%s has sent no %s within %s; is it a server of the dialect %s?", t.engine.server.Name(), kind, t.engine.o.FirstWithin,
+				cmp.Or(t.engine.o.Dialect, DialectOpenAI))
 		case err != nil:
 			return e, err
 		case e.Type != kind:
@@ -174,7 +175,7 @@ func (t *talk) explain(err error) error {
 		return t.refused(failure{Message: string(reason)})
 	}
 	if errors.Is(err, errGarbage) || errors.Is(err, socket.ErrTooBig) {
-		return t.engine.server.Fault("does not follow the protocol (" + err.Error() + "); check url and dialect")
+		return t.engine.server.Faultf("%s does not follow the protocol (%s); check url and dialect", t.engine.server.Name(), err)
 	}
 	return t.engine.server.Unreachable(err, t.answering || t.current != "")
 }
