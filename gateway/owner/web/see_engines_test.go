@@ -187,3 +187,42 @@ func seeTwoRemovals(t *testing.T, c *chromium) {
 		t.Errorf("the settings are\n%s", got)
 	}
 }
+
+// seeSpeechModels checks that models of perch-speech are downloaded, stopped, continued and removed on the page, that the page
+// shows why a download has failed, and what to do without a perch-speech.
+func seeSpeechModels(t *testing.T, c *chromium) {
+	h := appliancetest.Configured(t, "speech: {synthesizers: [{kind: espeak}, {kind: wyoming, url: \""+appliancetest.Speech(t)+"\"}]}\n")
+	b := c.visit(t, h, "#/engines")
+	b.allow("status of 409")
+	b.says("[data-name=good]", "any language")
+	b.says("[data-name=good]", "22 byte")
+	b.says("[data-name=good]", "MIT")
+	b.inspect("models of perch-speech")
+	b.at(1400, 900)
+	b.click("[data-name=good] [data-test=get]")
+	b.says("[data-name=good]", "is there")
+	b.click("[data-name=wrong] [data-test=get]")
+	b.says("[data-name=wrong] [role=alert]", "sent another file")
+	b.click("[data-name=huge] [data-test=get]")
+	b.says("[data-name=huge] [role=alert]", "make room")
+	b.inspect("downloads that have failed")
+	b.at(1400, 900)
+
+	b.click("[data-name=slow] [data-test=get]")
+	b.says("[data-name=slow]", "11 byte of 22 byte")
+	b.until(`see.one("[data-name=slow] >>> [role=progressbar]").ariaValueNow === "50"`)
+	b.inspect("a download")
+	b.at(1400, 900)
+	b.click("[data-name=cut] [data-test=get]")
+	b.says("p-models >>> [role=alert]", "slow is being downloaded")
+	b.click("[data-name=slow] [data-test=stop]")
+	b.click("[data-name=slow] [data-test=get]")
+	b.says("[data-name=slow]", "is there")
+
+	b.click("[data-name=good] [data-test=remove]")
+	b.click("p-dialog [data-test=yes]")
+	b.sees("[data-name=good] [data-test=get]")
+
+	b = c.visit(t, appliancetest.Configured(t, ""), "#/engines")
+	b.says("p-models >>> [data-test=missing]", "how-to/speech-on-this-machine.md")
+}

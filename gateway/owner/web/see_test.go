@@ -39,6 +39,7 @@ func TestPage(t *testing.T) {
 		"engines":               seeEngines,
 		"two removals":          seeTwoRemovals,
 		"found engines":         seeFoundEngines,
+		"models of speech":      seeSpeechModels,
 		"a robot's choices":     seeRobotChoices,
 		"what people want":      seeWhatPeopleWant,
 		"the first steps":       seeFirstSteps,

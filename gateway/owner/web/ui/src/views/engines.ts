@@ -10,6 +10,7 @@ import { View } from "../lib/view.js";
 import { catalogue, clock, language, locale, type Language } from "../lib/words.js";
 import "./engines.form.js";
 import "./engines.found.js";
+import "./engines.models.js";
 import type { Use } from "./engines.found.js";
 import "./engines.try.js";
 import { jobs, place, type Engine, type Job, type Kinds, type Preset } from "./engines.types.js";
@@ -111,7 +112,7 @@ export class EnginesView extends View {
   protected content(): unknown {
     return html`<div class="stack" @spoken=${() => this.requestUpdate()}><p class="lead">${t("about")}</p>
       <p-found .engines=${this.engines} ?fixed=${!this.keys} @use=${(e: CustomEvent<Use>) => this.add(e.detail.job, e.detail.preset)}></p-found>
-      ${jobs.map(([job, key]) => this.card(job, key))}</div>`;
+      ${jobs.map(([job, key]) => this.card(job, key))}<p-models></p-models></div>`;
   }
 
   private card(job: Job, key: string): unknown {
