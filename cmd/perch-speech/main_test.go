@@ -194,7 +194,13 @@ func TestModelsThatComeLaterAreServed(t *testing.T) {
 	for !strings.Contains(log.String(), "a model cannot be loaded") { // it was loaded
 		runtime.Gosched()
 	}
-	must.Succeed(t, models.Folder(dir).Remove("anna"))
+	speech, err := wire.NewSpeech("tcp://" + address)
+	must.Succeed(t, err)
+	if list, err := speech.Models(t.Context()); err != nil || list[0] != (wire.SpeechModel{Name: "anna", Does: "speaks", Language: "de-DE", Source: filepath.Join(dir, "anna"), Installed: true}) ||
+		len(list) != 1+len(models.Catalogue()) {
+		t.Errorf("the models are %+v, %v", list, err)
+	}
+	must.Succeed(t, speech.Remove(t.Context(), "anna"))
 	awaitInfo(func(info string) bool { return info == "" })
 	if again := children(t); !slices.Equal(again, pids) {
 		t.Errorf("the processes were %v and are %v", pids, again)
