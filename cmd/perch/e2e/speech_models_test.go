@@ -94,13 +94,13 @@ func TestSpeechModelsAreStoppedWithPerch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	isBeingDownloaded := func() bool {
+	half := func(isGetting bool) bool {
 		list, err := s.Models(t.Context())
-		return err == nil && list[3].Getting && list[3].Progress == 11
+		return err == nil && list[3].Getting == isGetting && list[3].Progress == 11
 	}
-	waittest.For(t, "the half has come", isBeingDownloaded)
+	waittest.For(t, "the half has come", func() bool { return half(true) })
 	h.Stop()
-	waittest.For(t, "the download is stopped", func() bool { return !isBeingDownloaded() })
+	waittest.For(t, "the download is stopped", func() bool { return half(false) })
 }
 
 // TestSpeechIsMissing checks that the API says what to do without a perch-speech.
