@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"perch/agent"
 	"perch/device"
@@ -13,9 +12,6 @@ import (
 	"perch/gateway/robot/dialogue"
 	"perch/voice/music"
 )
-
-// tryWithin is how long a source may take until its first sound.
-const tryWithin = 10 * time.Second
 
 // PlayMusic makes a robot play the owner's music with a name, or the first if name is "", and returns when the
 // music is accepted: its source has sound. The music begins when the robot has spoken, pauses for speech, and ends
