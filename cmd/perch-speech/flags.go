@@ -21,7 +21,7 @@ type modelFlags struct {
 
 // register adds --models to a command.
 func (f *modelFlags) register(c *cobra.Command) *cobra.Command {
-	c.Flags().StringVar(&f.folder, "models", "", "`DIR` that has a folder for each model (default: models in $STATE_DIRECTORY, in /var/lib/perch-speech for root, or else in ~/.local/share/perch-speech)")
+	c.Flags().StringVar(&f.folder, "models", "", "`DIR` that has a folder for each model (default: models in $STATE_DIRECTORY, in /var/lib/perch-speech for root, or else in ~/.local/share/perch-speech, and the models of packages)")
 	return c
 }
 
@@ -31,10 +31,13 @@ func (f *modelFlags) registerAll(c *cobra.Command) *cobra.Command {
 	return f.register(c)
 }
 
-// models returns the folder of models.
+// packaged is the folder of models that Debian packages install.
+const packaged = "/usr/share/perch-speech/models"
+
+// models returns the folder of models, by default with packaged as the second folder.
 func (f *modelFlags) models() models.Folder {
 	if f.folder == "" {
-		return models.Folder(defaultFolder())
+		return models.Folder(defaultFolder() + ":" + packaged)
 	}
 	return models.Folder(f.folder)
 }

@@ -42,6 +42,7 @@ func commandLine(t *testing.T, args ...string) (code int, out string) {
 
 func TestManualPage(t *testing.T) {
 	commandtest.CheckManual(t, commands(), "../../packaging/man/perch-speech.1")
+	commandtest.CheckCompletions(t, commands(), "../../packaging/completion")
 }
 
 func TestModelsCommands(t *testing.T) {

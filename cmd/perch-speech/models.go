@@ -67,7 +67,7 @@ A running perch-speech serve uses the new models at once.`,
 				if err := g.Get(c.Context(), m); err != nil {
 					return fmt.Errorf("%s: %w", m.Name, err)
 				}
-				fmt.Fprintf(c.OutOrStdout(), "%s is in %s\n", m.Name, flags.models())
+				fmt.Fprintf(c.OutOrStdout(), "%s is there\n", m.Name)
 			}
 			return nil
 		},

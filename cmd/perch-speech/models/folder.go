@@ -13,8 +13,15 @@ import (
 	"strings"
 )
 
-// Folder is a folder with a folder for each model.
+// Folder is the path of a folder that has a folder for each model. It may be followed by a colon and the path of a second
+// folder, whose models are only read: those that Debian packages install.
 type Folder string
+
+// Own returns the first folder, where models are downloaded to and removed.
+func (f Folder) Own() string {
+	own, _, _ := strings.Cut(string(f), ":")
+	return filepath.Clean(own)
+}
 
 // Installed is a model in the folder, whether or not it is in the catalogue.
 type Installed struct {
@@ -26,17 +33,22 @@ type Installed struct {
 	voice string // path of a Piper voice without the extension .onnx; empty for other models
 }
 
-// List returns the complete models in the folder in the order of their names. A folder that does not exist has no models.
+// List returns the complete models in the order of their names. A model in the first folder hides one with the same name in the
+// second. A folder that does not exist has no models.
 func (f Folder) List() (list []Installed, err error) {
-	entries, err := os.ReadDir(string(f))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("list the models: %w", err)
-	}
-	for _, e := range entries {
-		if m, ok := f.recognize(e.Name()); ok {
-			list = append(list, m)
+	for _, folder := range filepath.SplitList(string(f)) {
+		entries, err := os.ReadDir(folder)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("list the models: %w", err)
+		}
+		for _, e := range entries {
+			m, ok := recognize(folder, e.Name())
+			if isHidden := slices.ContainsFunc(list, func(other Installed) bool { return other.Name == m.Name }); ok && !isHidden {
+				list = append(list, m)
+			}
 		}
 	}
+	slices.SortFunc(list, func(a, b Installed) int { return strings.Compare(a.Name, b.Name) })
 	return list, nil
 }
 
@@ -60,7 +72,7 @@ func (f Folder) All(catalogue []Model) (all []Listed, err error) {
 	for _, m := range catalogue {
 		l := Listed{Model: m, Installed: isThere[m.Name]}
 		for _, file := range m.Files {
-			path := filepath.Join(string(f), m.Name, file.Name)
+			path := filepath.Join(f.Own(), m.Name, file.Name)
 			l.Received += min(max(sizeOf(path), sizeOf(path+partEnd)), file.Size)
 		}
 		all = append(all, l)
@@ -68,10 +80,23 @@ func (f Folder) All(catalogue []Model) (all []Listed, err error) {
 	return all, err
 }
 
-// recognize returns the model in the folder with a name. ok is false if there is no model, or if one of its files is missing or
+// find returns the model with a name in List.
+func (f Folder) find(name string) (m Installed, ok bool, err error) {
+	list, err := f.List()
+	i := slices.IndexFunc(list, func(m Installed) bool { return m.Name == name })
+	if i < 0 {
+		return m, false, err
+	}
+	return list[i], true, nil
+}
+
+// isPackaged reports whether the model is not in the first folder.
+func (f Folder) isPackaged(m Installed) bool { return filepath.Dir(m.Dir) != f.Own() }
+
+// recognize returns the model with a name in a folder. ok is false if there is no model, or if one of its files is missing or
 // shorter than in the catalogue.
-func (f Folder) recognize(name string) (m Installed, ok bool) {
-	dir := filepath.Join(string(f), name)
+func recognize(folder, name string) (m Installed, ok bool) {
+	dir := filepath.Join(folder, name)
 	known, listed := Find(name)
 	for _, file := range known.Files {
 		if info, err := os.Stat(filepath.Join(dir, file.Name)); err != nil || info.Size() < file.Size {
@@ -117,17 +142,20 @@ func sizeOf(path string) int64 {
 	return info.Size()
 }
 
-// Remove removes a model with its folder. It returns an error if the model is neither in List nor in the catalogue.
+// Remove removes a model with its folder. It returns an error if the model is neither in List nor in the catalogue, or belongs
+// to a Debian package.
 func (f Folder) Remove(name string) error {
-	list, err := f.List()
-	if err != nil {
-		return err
-	}
+	m, isThere, err := f.find(name)
 	_, inCatalogue := Find(name) // such a model may be incomplete, and then List does not contain it
-	if !inCatalogue && !slices.ContainsFunc(list, func(m Installed) bool { return m.Name == name }) {
-		return fmt.Errorf("there is no model %q in %s; perch-speech models list shows those that are there", name, f)
+	switch {
+	case err != nil:
+		return err
+	case isThere && f.isPackaged(m):
+		return fmt.Errorf("%s belongs to a Debian package: dpkg -S %s names it, and sudo apt remove removes it", name, m.Dir)
+	case !isThere && !inCatalogue:
+		return fmt.Errorf("there is no model %q in %s; perch-speech models list shows those that are there", name, f.Own())
 	}
-	return os.RemoveAll(filepath.Join(string(f), name))
+	return os.RemoveAll(filepath.Join(f.Own(), name))
 }
 
 // Verify compares the files of a model with the catalogue. For a model that is not in the catalogue it returns nil.

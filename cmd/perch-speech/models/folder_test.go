@@ -109,6 +109,32 @@ func TestRemove(t *testing.T) {
 	}
 }
 
+// TestPackagedModels checks that models of Debian packages are listed, but are neither downloaded again nor removed.
+func TestPackagedModels(t *testing.T) {
+	own, packaged := Folder(t.TempDir()), Folder(t.TempDir())
+	both := own + ":" + packaged
+	for folder, name := range map[Folder]string{packaged: "anna", own: "bob"} {
+		write(t, folder, name, "de_DE-"+name+"-low.onnx", "weights")
+		write(t, folder, name, "de_DE-"+name+"-low.onnx.json", voiceSettings)
+	}
+	if list := must.Value(both.List())(t); len(list) != 2 || list[0].Name != "anna" || list[1].Name != "bob" {
+		t.Errorf("listed: %v", list)
+	}
+	if err := both.Remove("anna"); err == nil || !strings.Contains(err.Error(), "apt remove") {
+		t.Errorf("a model of a package is removed: %v", err)
+	}
+	must.Succeed(t, both.Remove("bob"))
+	must.Succeed(t, getter(both).Get(t.Context(), Model{Name: "anna", Files: []File{{Name: "weights", URL: "http://127.0.0.1:1/", Size: 1}}}))
+	if !exists(filepath.Join(string(packaged), "anna"), "de_DE-anna-low.onnx") || exists(filepath.Join(string(own), "bob"), "de_DE-bob-low.onnx") {
+		t.Error("the models are not where they should be")
+	}
+	write(t, own, "anna", "de_DE-anna-low.onnx", "other weights")
+	write(t, own, "anna", "de_DE-anna-low.onnx.json", voiceSettings)
+	if list := must.Value(both.List())(t); len(list) != 1 || both.isPackaged(list[0]) {
+		t.Errorf("the owner's model does not come first: %v", list)
+	}
+}
+
 // TestCatalogue checks that names can be names of folders, that URLs contain a version, and that sums and sizes are
 // set.
 func TestCatalogue(t *testing.T) {

@@ -37,9 +37,12 @@ type Getter struct {
 
 // Get downloads the files of a model that are not in the folder yet, and continues downloads that were cut off. It puts
 // a file in its place only if the file has the SHA-256 in the catalogue. It returns an error if the disk has not enough
-// free space.
+// free space. It does nothing if a Debian package has installed the model.
 func (g Getter) Get(ctx context.Context, m Model) error {
-	dir := filepath.Join(string(g.Folder), m.Name)
+	if there, ok, err := g.Folder.find(m.Name); err != nil || ok && g.Folder.isPackaged(there) {
+		return err
+	}
+	dir := filepath.Join(g.Folder.Own(), m.Name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the folder of the model: %w", err)
 	}
@@ -58,14 +61,14 @@ func (g Getter) Get(ctx context.Context, m Model) error {
 	}
 	if len(missing) > 0 && free < needed+spareSpace {
 		return fmt.Errorf("the disk of %s has %d MB free, and the model needs %d MB and %d MB to spare; make room, or choose another folder with --models",
-			g.Folder, free/1_000_000, needed/1_000_000, spareSpace/1_000_000)
+			g.Folder.Own(), free/1_000_000, needed/1_000_000, spareSpace/1_000_000)
 	}
 	for _, f := range missing {
 		if err := g.getFile(ctx, dir, f); err != nil {
 			return fmt.Errorf("get %s: %w", f.Name, err)
 		}
 	}
-	if there, ok := g.Folder.recognize(m.Name); ok {
+	if there, ok := recognize(g.Folder.Own(), m.Name); ok {
 		return there.prepare()
 	}
 	return nil
