@@ -22,7 +22,7 @@ SOAK          ?= 3m
 PERCH_PROGRAM ?=
 RACE          ?=
 
-.PHONY: help deps page build speech run demo test test-all check docs fuzz translations golden bench soak deb test-peers test-speech test-arm64 image test-image app container test-container release clean
+.PHONY: help deps page build speech run demo test test-all check docs fuzz translations golden bench soak deb deb-speech test-peers test-speech test-arm64 image test-image app container test-container release clean
 .DEFAULT_GOAL := help
 
 help: ## lists the targets
@@ -64,7 +64,7 @@ test: page ## runs every test that takes no minute; prints those it skips and th
 	packaging/test.py -short -vet=off -p 4 -parallel 8 -shuffle=on -timeout 10m $(PACKAGES)
 
 # These compute, several times as long under the race detector, or are about programs that it does not look into.
-LONG := TestPackages|TestPage|TestPageInFirefox|TestPowerCuts|TestOurOwnVoiceDoesNotInterruptUs|TestWhatIsUnderstood|TestSpokenAnswers|TestOurVoiceNeverInterruptsUs|TestTroubleOnTheWayNeverInterruptsUs|TestAPersonInterruptsUs|TestEveryPageZeroed|TestEveryPageZeroedWhileItRuns
+LONG := TestPackages|TestSpeechPackages|TestPage|TestPageInFirefox|TestPowerCuts|TestOurOwnVoiceDoesNotInterruptUs|TestWhatIsUnderstood|TestSpokenAnswers|TestOurVoiceNeverInterruptsUs|TestTroubleOnTheWayNeverInterruptsUs|TestAPersonInterruptsUs|TestEveryPageZeroed|TestEveryPageZeroedWhileItRuns
 
 test-all: page ## runs every test, under the race detector but for those that compute or build for minutes
 	@packaging/deps.sh deb browser app release
@@ -105,6 +105,10 @@ bench: build ## measures the appliance and holds it to its goals; see docs/perfo
 deb: deps ## builds the Debian packages into dist; ARCHITECTURES=arm64 builds for one
 	@packaging/deps.sh deb
 	packaging/deb.sh dist $(ARCHITECTURES)
+
+deb-speech: deps ## builds the Debian packages of perch-speech and of its English voice into dist, and downloads that voice (58 MB)
+	@packaging/deps.sh deb
+	PERCH_PACKAGES="perch-speech perch-speech-voice-en" packaging/deb.sh dist $(ARCHITECTURES)
 
 test-peers: deps ## runs a real Home Assistant and real speech servers beside Perch; see docs/peers.md
 	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target test-peers-homeassistant test-peers-speech

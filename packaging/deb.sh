@@ -3,6 +3,8 @@
 #
 #   packaging/deb.sh [FOLDER] [ARCHITECTURE...]
 #
+# PERCH_PACKAGES names other packages: perch-speech, and perch-speech-voice-en, whose voice is downloaded.
+#
 # The programs are linked against the libraries of the oldest supported Debian, which
 # the script unpacks into dist. The packages therefore run on that Debian and on newer
 # ones, and the building machine needs no foreign architecture in dpkg. The script prints
@@ -11,7 +13,8 @@ set -eu
 cd "$(dirname "$0")/.."
 
 oldest=bookworm
-libraries=libc6-dev,libopus-dev,libspeexdsp-dev,libpocketsphinx-dev
+libraries=libc6-dev,libopus-dev,libspeexdsp-dev,libpocketsphinx-dev,libstdc++6
+packages=${PERCH_PACKAGES:-perch perch-tools}
 
 mkdir -p dist
 out=$(mkdir -p "${1:-dist}" && cd "${1:-dist}" && pwd)
@@ -42,7 +45,7 @@ ldflags="-s -w -X main.version=$version -X main.commit=$commit -X main.built=$(d
 
 # sysroot ARCHITECTURE unpacks the libraries for an architecture into $root, unless they are there.
 sysroot() {
-	[ -d "$root" ] && return
+	[ -e "$root/usr/lib/$triplet/libstdc++.so.6" ] && return
 	step "downloads the libraries of Debian $oldest for $1 into ${root#"$PWD/"}, this once"
 	log=$(mktemp)
 	rm -rf "$root.new"
@@ -56,24 +59,25 @@ sysroot() {
 	find "$root.new" -type l -lname '/*' | while read -r link; do
 		ln -sfnr "$root.new$(readlink "$link")" "$link"
 	done
+	rm -rf "$root" # of an earlier version, with fewer libraries
 	mv "$root.new" "$root"
 }
 
-gateway/owner/web/bundle.sh >&2
+case " $packages " in *" perch "*) gateway/owner/web/bundle.sh >&2 ;; esac
 
 # The Makefile sets the same flags, but this script also runs without make.
 GOFLAGS="-trimpath -tags=$(cat packaging/tags)"
 export GOFLAGS
 
-# build PROGRAM PACKAGE compiles a program into $stage. -no-pie: by default gcc links
-# position-independent programs, and the loader would have to change Go's code, which is not
+# build PROGRAM PACKAGE FOLDER compiles a program into a folder of $stage. -no-pie: by default gcc
+# links position-independent programs, and the loader would have to change Go's code, which is not
 # position-independent. -buildid: the default would depend on the path of this folder.
 build() {
 	step "compiles $1 for $arch"
-	GOOS=linux GOARCH=$arch CGO_ENABLED=1 CC="$triplet-gcc --sysroot=$root" \
+	LINKER="$triplet-gcc --sysroot=$root" GOOS=linux GOARCH=$arch CGO_ENABLED=1 CC="$triplet-gcc --sysroot=$root" \
 		PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_LIBDIR=$root/usr/lib/$triplet/pkgconfig \
-		go build -ldflags "$ldflags -buildid=$1_${version}_$arch '-extldflags=-no-pie -Wl,-rpath-link=$root/usr/lib/$triplet/blas:$root/usr/lib/$triplet/lapack'" \
-		-o "$stage/usr/bin/$1" "$2"
+		go build -ldflags "$ldflags -buildid=$1_${version}_$arch -extld=$PWD/packaging/link.sh '-extldflags=-no-pie -Wl,-rpath-link=$root/usr/lib/$triplet/blas:$root/usr/lib/$triplet/lapack'" \
+		-o "$stage/$3/$1" "$2"
 }
 
 # licences PACKAGE prints the licences of Perch and of all Go modules in a program, as these require.
@@ -120,32 +124,21 @@ pages() {
 	install -D -m 644 "packaging/completion/$1.fish" "$stage/usr/share/fish/vendor_completions.d/$1.fish"
 }
 
-# pack PROGRAM builds the package from the files in $stage.
+# pack PACKAGE ARCHITECTURE builds the package from the files in $stage.
 pack() {
 	size=$(du -sk --apparent-size "$stage" | cut -f1)
 	mkdir "$stage/DEBIAN"
 	cp "packaging/deb/$1/"* "$stage/DEBIAN/"
-	sed -i "s/@VERSION@/$version/; s/@ARCH@/$arch/; s/@SIZE@/$size/" "$stage/DEBIAN/control"
+	sed -i "s/@VERSION@/$version/; s/@ARCH@/$2/; s/@SIZE@/$size/" "$stage/DEBIAN/control"
 	echo "$upstream" >>"$stage/DEBIAN/control"
 	find "$stage" -newermt "@$SOURCE_DATE_EPOCH" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
-	dpkg-deb --root-owner-group -Zxz -z"${PERCH_XZ:-6}" --build "$stage" "$out/$1_${version}_$arch.deb" >/dev/null
-	echo "$out/$1_${version}_$arch.deb"
+	dpkg-deb --root-owner-group -Zxz -z"${PERCH_XZ:-6}" --build "$stage" "$out/$1_${version}_$2.deb" >/dev/null
+	echo "$out/$1_${version}_$2.deb"
 }
 
-umask 022
-step "makes perch and perch-tools $version for $*; the first time takes minutes"
-for arch; do
-	case $arch in
-	amd64) triplet=x86_64-linux-gnu ;;
-	arm64) triplet=aarch64-linux-gnu ;;
-	*) echo "packages are for amd64 and arm64, not for $arch" >&2 && exit 2 ;;
-	esac
-	root=$PWD/dist/sysroot-$arch
-	sysroot "$arch"
-
-	stage=$out/stage-perch-$arch
-	rm -rf "$stage"
-	build perch ./cmd/perch
+# Each package_NAME makes a package for the architecture $arch from files in $stage.
+package_perch() {
+	build perch ./cmd/perch usr/bin
 	pages perch ./cmd/perch
 	docs
 	install -D -m 644 packaging/perch.service "$stage/usr/lib/systemd/system/perch.service"
@@ -155,12 +148,57 @@ for arch; do
 	cp -r packaging/homeassistant/blueprints "$stage/usr/share/doc/perch/examples/"
 	install -D -m 644 packaging/perch-installed.yaml "$stage/etc/perch/perch.yaml"
 	install -d -m 700 "$stage/etc/perch/secrets"
-	pack perch
+	pack perch "$arch"
+}
 
-	stage=$out/stage-perch-tools-$arch
-	rm -rf "$stage"
-	build perch-tools ./firmware-tools
+package_perch_tools() {
+	build perch-tools ./firmware-tools usr/bin
 	pages perch-tools ./firmware-tools
-	pack perch-tools
+	pack perch-tools "$arch"
+}
+
+# The libraries lie beside the program, which looks for them there. Their makers' module has no licences but its own.
+package_perch_speech() {
+	build perch-speech ./cmd/perch-speech usr/lib/perch-speech
+	sherpa=$(go list -m -f '{{.Dir}}' github.com/k2-fsa/sherpa-onnx-go-linux)/lib/${triplet%-linux-gnu}-unknown-linux-gnu
+	install -m 644 "$sherpa/libsherpa-onnx-c-api.so" "$sherpa/libonnxruntime.so" "$stage/usr/lib/perch-speech/"
+	mkdir -p "$stage/usr/bin"
+	ln -s ../lib/perch-speech/perch-speech "$stage/usr/bin/perch-speech"
+	pages perch-speech ./cmd/perch-speech
+	cat packaging/sherpa.copyright >>"$doc/copyright"
+	install -D -m 644 packaging/perch-speech.service "$stage/usr/lib/systemd/system/perch-speech.service"
+	pack perch-speech "$arch"
+}
+
+# The voice is prepared here, because the service may not write into the folder. models get checks its SHA-256, and
+# downloads what packaging/speech.sh could not get.
+package_perch_speech_voice_en() {
+	[ "$arch" = "$own" ] || return 0 # for all architectures
+	step "gets the voice en_US-joe-medium"
+	models=$stage/usr/share/perch-speech/models
+	packaging/speech.sh "$models" en_US-joe-medium >&2
+	go run ./cmd/perch-speech models get en_US-joe-medium --models "$models" >&2
+	doc=$stage/usr/share/doc/perch-speech-voice-en
+	mkdir -p "$doc"
+	cp packaging/voice-en.copyright "$doc/copyright"
+	gzip -9nc CHANGELOG.md >"$doc/changelog.gz"
+	pack perch-speech-voice-en all
+}
+
+umask 022
+step "makes $(echo "$packages" | sed 's/ / and /g') $version for $*; the first time takes minutes"
+for arch; do
+	case $arch in
+	amd64) triplet=x86_64-linux-gnu ;;
+	arm64) triplet=aarch64-linux-gnu ;;
+	*) echo "packages are for amd64 and arm64, not for $arch" >&2 && exit 2 ;;
+	esac
+	root=$PWD/dist/sysroot-$arch
+	sysroot "$arch"
+	for package in $packages; do
+		stage=$out/stage-$package-$arch
+		rm -rf "$stage"
+		"package_$(echo "$package" | tr - _)"
+	done
 done
 if [ -f "$out/perch_${version}_$own.deb" ]; then step "this machine's is installed with: sudo apt install $out/perch_${version}_$own.deb"; fi
