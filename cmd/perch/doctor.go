@@ -102,7 +102,7 @@ func (s *settings) examine(ctx context.Context, data string, connect func(string
 		return nil, err
 	}
 	d := doctor.New(doctor.Options{Config: &loaded, File: config.File(s.config), Data: data, Version: version, Built: machine.BuiltAt(built),
-		Connect: connect})
+		Speech: s.speech, Connect: connect})
 	if err == nil {
 		d.Examine(ctx)
 	} else { // the parts cannot be tried with a faulty configuration

@@ -4,18 +4,21 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/engines"
+	"perch/voice/wyoming"
 )
 
 // settings holds the flags of perch serve. Other commands have some of them.
 type settings struct {
 	config, data, level string
 	listen, local       []string
-	asService           bool // whether to check that the user of the systemd service can read the configured files
+	speech              *config.PerchSpeech // made by source
+	asService           bool                // whether to check that the user of the systemd service can read the configured files
 }
 
 // register adds the flags --config and --data to a command.
@@ -76,9 +79,12 @@ func (s *settings) overlay() *config.Overlay {
 
 // source returns the files and the environment that the configuration is read from.
 func (s *settings) source() config.Source {
+	if s.speech == nil {
+		s.speech = &config.PerchSpeech{Address: "tcp://" + wyoming.PerchSpeech, Every: 15 * time.Second}
+	}
 	data := config.Data(s.data)
 	source := config.Source{File: config.File(s.config), Overlay: filepath.Join(data, config.OverlayFile), Options: config.AppOptions(data),
-		Environ: os.Environ()}
+		Environ: os.Environ(), Speech: s.speech}
 	if s.asService {
 		source.Service = config.ReadingAccount(source.File)
 	}

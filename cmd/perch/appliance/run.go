@@ -60,6 +60,9 @@ func (a *Appliance) list() []parts.Part {
 		{Conditions: a.Agents.Characters.Conditions},
 		{Run: parts.Infallible(a.Agents.Engines.Run), Conditions: func() []health.Part { return a.Agents.Engines.Engines().Conditions() }},
 		parts.When(a.web != nil, parts.Part{Conditions: parts.SingleCondition(func() health.Part { return a.web.Condition(a.Listeners.IngressErr) })}),
+		parts.When(a.options.Overlay != nil && a.options.Overlay.Speech != nil, parts.Part{
+			Run:        parts.Infallible(func(ctx context.Context) { a.options.Overlay.FollowSpeech(ctx, a.Log) }),
+			Conditions: func() []health.Part { return a.options.Overlay.Speech.Conditions(a.Config()) }}),
 		parts.When(a.wyoming != nil, parts.Part{Run: a.wyoming.Run, End: a.wyoming.Close, Conditions: parts.SingleCondition(func() health.Part {
 			return health.Part{Name: "wyoming", OK: true, Note: fmt.Sprintf("serves %s", a.WyomingAddr)}
 		})}),

@@ -25,8 +25,8 @@ import (
 
 // Configured runs an appliance with a configuration file, an overlay (the file of changed settings) and
 // the doctor, so that tests can change the configuration through the API. The file begins with addresses
-// to listen on and ends with the text more.
-func Configured(t *testing.T, more string) *Appliance {
+// to listen on and ends with the text more. change changes where the configuration is read from.
+func Configured(t *testing.T, more string, change ...func(*config.Source)) *Appliance {
 	t.Helper()
 	text := fmt.Sprintf(`# Where this appliance is found.
 listen: [%q]
@@ -35,20 +35,24 @@ skins: {key: %q} # of the screens
 mqtt: {broker: none}
 robots: {mqtt: {listen: "127.0.0.1:0"}, udp: "127.0.0.1:0"}
 %s`, FreeAddress(t), FreeAddress(t), Key, more)
-	return configured(t, WriteConfig(t, text), t.TempDir())
+	data := t.TempDir()
+	from := config.Source{File: WriteConfig(t, text), Overlay: filepath.Join(data, config.OverlayFile)}
+	for _, f := range change {
+		f(&from)
+	}
+	return configured(t, from, data)
 }
 
-// configured runs an appliance with a configuration file and a data directory.
-func configured(t *testing.T, file, data string) *Appliance {
+// configured runs an appliance with a configuration and a data directory.
+func configured(t *testing.T, from config.Source, data string) *Appliance {
 	t.Helper()
-	from := config.Source{File: file, Overlay: filepath.Join(data, config.OverlayFile)}
 	c := must.Value(from.Load())(t)
 	var h *Appliance
 	h = Start(t, c, data, func(o *appliance.Options) {
 		o.Overlay = &config.Overlay{Source: from, Data: data, SlowCheck: engines.CheckRecognizers}
 		o.Doctor = func(ctx context.Context) ([]admin.Finding, error) {
-			d := doctor.New(doctor.Options{Config: &c, File: file, Data: data, Version: "dev", Built: o.Built,
-				Connect: h.Connect})
+			d := doctor.New(doctor.Options{Config: &c, File: from.File, Data: data, Version: "dev", Built: o.Built,
+				Speech: from.Speech, Connect: h.Connect})
 			defer d.Close()
 			d.Examine(ctx)
 			return d.Items(), ctx.Err()
@@ -60,9 +64,9 @@ func configured(t *testing.T, file, data string) *Appliance {
 			t.Fatalf("the appliance ended with %v instead of a restart", err)
 		}
 		h.Stop()
-		return configured(t, file, data)
+		return configured(t, from, data)
 	}
-	h.File = file
+	h.File = from.File
 	return h
 }
 

@@ -18,11 +18,12 @@ const maxFileSize = 1 << 20
 // Source says where a configuration is read from. Overlay overrides File, Options overrides both, and
 // Environ overrides all files.
 type Source struct {
-	File    string   // path of the owner's file, which is never written; may be ""
-	Overlay string   // path of the overlay, which holds the settings that Perch itself writes; may be ""
-	Environ []string // the environment of the process: "NAME=value"
-	Options string   // path of the file with the options that Home Assistant gives to Perch as its app; may be ""
-	Service *Account // the user who must be able to read the files that the configuration names; nil for the current user
+	File    string       // path of the owner's file, which is never written; may be ""
+	Overlay string       // path of the overlay, which holds the settings that Perch itself writes; may be ""
+	Environ []string     // the environment of the process: "NAME=value"
+	Options string       // path of the file with the options that Home Assistant gives to Perch as its app; may be ""
+	Speech  *PerchSpeech // nil if perch-speech must not be looked for
+	Service *Account     // the user who must be able to read the files that the configuration names; nil for the current user
 }
 
 // Load reads the files and the environment over the defaults, and checks the result. Its error is
@@ -68,6 +69,9 @@ func (s Source) load(text, overlay []byte) (Config, *checker, error) {
 	setVariables(k, &c, s.Environ)
 	s.setHome(&c)
 	addJapanese(k, &c)
+	if s.Speech != nil {
+		s.Speech.add(k, &c)
+	}
 	return c, k, check(k, &c, isApp(s.Environ))
 }
 
@@ -146,8 +150,7 @@ func (s Source) setHome(c *Config) {
 // addJapanese adds openjtalk, which can read Japanese, before the default synthesizer, if a robot speaks
 // Japanese and no synthesizer is configured.
 func addJapanese(k *checker, c *Config) {
-	_, isSet := k.lines["speech.synthesizers"]
-	if isSet || len(k.keysBelow("speech.synthesizers")) > 0 || !slices.Contains(c.spoken(), "ja") {
+	if !k.isDefault("speech.synthesizers") || !slices.Contains(c.spoken(), "ja") {
 		return
 	}
 	c.Speech.Synthesizers = append(Synthesizers{{"openjtalk", &openjtalk.Options{}}}, c.Speech.Synthesizers...)

@@ -1,9 +1,11 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -13,6 +15,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"perch/remote"
 	"perch/store"
 )
 
@@ -238,12 +241,49 @@ func (o *Overlay) Change(values map[string]any) (Changes, []Fault, error) {
 		_, undoErr := o.Applier.Apply(o.applied)
 		return Changes{}, nil, errors.Join(err, undoErr)
 	}
-	o.applied = &after.config
+	o.record(&after.config, restart)
+	keys := o.restartKeys(o.applied)
+	return Changes{Restart: len(keys) > 0, Keys: keys}, nil, nil
+}
+
+// FollowSpeech applies the configuration again whenever perch-speech on this machine offers something else than before, until ctx
+// ends: the default lists of engines depend on that.
+func (o *Overlay) FollowSpeech(ctx context.Context, log *slog.Logger) {
+	for remote.Sleep(ctx, o.Speech.Every) == nil {
+		if !o.Speech.Look(ctx) {
+			continue
+		}
+		if err := o.reload(); err != nil {
+			log.Warn("perch-speech has changed, and robots will use that after a restart", "err", err)
+		}
+	}
+}
+
+// reload applies the configuration of the files again, unless it has faults, which the page shows.
+func (o *Overlay) reload() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	text, overlay, err := o.readFiles()
+	if err != nil {
+		return err
+	}
+	c := o.checkTexts(text, overlay)
+	if len(c.faults) > 0 {
+		return nil
+	}
+	restart, err := o.Applier.Apply(&c.config)
+	if err == nil {
+		o.record(&c.config, restart)
+	}
+	return err
+}
+
+// record records a configuration that Applier has applied, and the keys that Applier has returned.
+func (o *Overlay) record(c *Config, restart []string) {
+	o.applied = c
 	for _, key := range restart {
 		o.waiting[key] = true
 	}
-	keys := o.restartKeys(o.applied)
-	return Changes{Restart: len(keys) > 0, Keys: keys}, nil, nil
 }
 
 // prepareChange returns the configuration after a change and the new text of the overlay, or the faults

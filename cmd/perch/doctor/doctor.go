@@ -35,6 +35,7 @@ func (d *Examination) Examine(ctx context.Context) {
 	d.checkFiles()
 	d.checkClock()
 	d.checkPorts()
+	d.checkSpeech()
 	d.checkEngines(ctx)
 	d.checkMusic(ctx)
 	d.checkMQTT(ctx)

@@ -29,6 +29,16 @@ const sampleQuestion = "Please say hello to me in one short sentence."
 // agent.
 const trialTimeout = time.Minute
 
+// checkSpeech reports what perch-speech on this machine offers, unless the running appliance has reported that.
+func (d *Examination) checkSpeech() {
+	if d.Speech == nil || d.reports("perch-speech") {
+		return
+	}
+	for _, p := range d.Speech.Conditions(d.Config) {
+		d.add(p.Name, nil, p.Note)
+	}
+}
+
 // checkEngines tries each engine once, as in a turn, and adds a finding about the time until a robot replies.
 func (d *Examination) checkEngines(ctx context.Context) {
 	find := func(ctx context.Context) ([]string, error) {

@@ -62,10 +62,11 @@ var ErrNotRunning = errors.New("no appliance runs here")
 // Options configures an Examination.
 type Options struct {
 	Config  *config.Config
-	File    string    // path of the configuration file; may be empty
-	Data    string    // path of the data directory; empty for the service's data directory
-	Version string    // version of this program
-	Built   time.Time // when this program was built
+	File    string              // path of the configuration file; may be empty
+	Data    string              // path of the data directory; empty for the service's data directory
+	Version string              // version of this program
+	Built   time.Time           // when this program was built
+	Speech  *config.PerchSpeech // perch-speech on this machine; may be nil
 	// Connect returns a client of the appliance that uses a data directory; "" means the service's
 	// data directory. If no appliance has a socket there, the error of Connect wraps ErrNotRunning.
 	Connect func(data string) (APIClient, error)
