@@ -54,7 +54,7 @@ rm -rf "$new"
 for arch in amd64 arm64; do
 	to=$new/main/binary-$arch
 	mkdir -p "$to"
-	for deb in $(find "$pool" -name "*_$arch.deb" | LC_ALL=C sort); do apt-ftparchive packages "$deb"; done >"$to/Packages"
+	for deb in $(find "$pool" -name "*_$arch.deb" -o -name '*_all.deb' | LC_ALL=C sort); do apt-ftparchive packages "$deb"; done >"$to/Packages"
 	gzip -9nk "$to/Packages"
 done
 apt-ftparchive -o APT::FTPArchive::Release::Origin=Perch -o APT::FTPArchive::Release::Label=Perch \

@@ -67,9 +67,10 @@ here=$PWD
 cd "$work/perch"
 git archive --format=tar --prefix="perch-$version/" HEAD | gzip -9n >"$work/out/perch-$version.tar.gz"
 made=$work/perch/dist
-packaging/deb.sh dist >/dev/null
+PERCH_PACKAGES="perch perch-tools perch-speech perch-speech-voice-en" packaging/deb.sh dist >/dev/null
 go build -trimpath -o "$work/spdx" ./packaging/spdx
 for deb in dist/*.deb; do
+	case $deb in dist/perch-speech-voice-*) continue ;; esac # has no software
 	name=$(basename "$deb" .deb)
 	dpkg-deb -x "$deb" "$work/$name"
 	"$work/spdx" -name "${name%%_*}" -version "$PERCH_VERSION" "$work/$name" >"$made/$name.spdx.json"

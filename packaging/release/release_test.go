@@ -63,14 +63,17 @@ func openpgp(t *testing.T, name string) []string {
 	return env
 }
 
-// small returns a Debian package whose only file contains its version.
+// small returns a Debian package whose only file contains its version. A package for all architectures is perch-voice.
 func small(t *testing.T, version, arch string) string {
 	t.Helper()
-	dir := t.TempDir()
-	write(t, dir+"/root/DEBIAN/control", "Package: perch\nVersion: "+version+"\nArchitecture: "+arch+
+	dir, name := t.TempDir(), "perch"
+	if arch == "all" {
+		name = "perch-voice"
+	}
+	write(t, dir+"/root/DEBIAN/control", "Package: "+name+"\nVersion: "+version+"\nArchitecture: "+arch+
 		"\nMaintainer: Nobody <nobody@perch.example>\nDescription: a small one\n")
-	write(t, dir+"/root/usr/share/perch/version", version+"\n")
-	file := dir + "/perch_" + version + "_" + arch + ".deb"
+	write(t, dir+"/root/usr/share/"+name+"/version", version+"\n")
+	file := dir + "/" + name + "_" + version + "_" + arch + ".deb"
 	output(t, dir, []string{"SOURCE_DATE_EPOCH=" + at}, "dpkg-deb", "--root-owner-group", "-Zgzip", "--build", dir+"/root", file)
 	return file
 }
@@ -122,13 +125,13 @@ func TestRepository(t *testing.T) {
 		t.Skip("only root can install a package")
 	}
 	env := openpgp(t, "Perch Releases <releases@perch.example>")
-	one, foreign, two := small(t, "1.0.0", "amd64"), small(t, "1.0.0", "arm64"), small(t, "1.1.0", "amd64")
+	one, foreign, voice, two := small(t, "1.0.0", "amd64"), small(t, "1.0.0", "arm64"), small(t, "1.0.0", "all"), small(t, "1.1.0", "amd64")
 	repository := filepath.Join(t.TempDir(), "apt")
 	publish := func(to string, debs ...string) {
 		t.Helper()
 		output(t, ".", env, "./apt.sh", append([]string{to, "releases@perch.example"}, debs...)...)
 	}
-	publish(repository, one, foreign)
+	publish(repository, one, foreign, voice)
 	c := newClient(t, repository, repository+"/perch-archive-keyring.gpg")
 	installed := func(want string) {
 		t.Helper()
@@ -137,7 +140,7 @@ func TestRepository(t *testing.T) {
 		}
 	}
 	c.must("update")
-	c.must("install", "perch")
+	c.must("install", "perch", "perch-voice")
 	installed("1.0.0")
 
 	publish(repository, two)
@@ -157,7 +160,7 @@ func TestRepository(t *testing.T) {
 	})
 	t.Run("the same bytes", func(t *testing.T) {
 		again := filepath.Join(t.TempDir(), "apt")
-		publish(again, two, foreign, one)
+		publish(again, two, foreign, voice, one)
 		if out, err := command(".", nil, "diff", "-r", repository, again); err != nil {
 			t.Errorf("another has other bytes: %s", out)
 		}

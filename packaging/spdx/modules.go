@@ -15,7 +15,7 @@ import (
 // modules that were built into these programs. It reads the modules' licences from the
 // copyright files of the programs.
 func (d *document) addModules(root string) error {
-	for _, program := range []string{"perch", "perch-tools"} {
+	for _, program := range []string{"perch", "perch-tools", "perch-speech"} {
 		file := filepath.Join(root, "usr/bin", program)
 		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
 			continue
