@@ -59,7 +59,7 @@ It prints how many words in a hundred were wrong, and how long a second of sound
 			}
 			defer l.Close()
 			ctx, cancel := context.WithCancel(c.Context())
-			s := supervisor{folder: flags.models(), threads: flags.threads, listener: l.(*net.TCPListener), stderr: c.ErrOrStderr(), log: newLog(c)}
+			s := supervisor{folder: flags.models(), threads: flags.threads, listener: l.(*net.TCPListener), stderr: c.ErrOrStderr(), log: newLog(c), offersSlow: true}
 			var supervising sync.WaitGroup
 			defer supervising.Wait()
 			defer cancel()

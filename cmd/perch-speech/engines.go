@@ -28,6 +28,7 @@ import (
 func enginesCommand() *cobra.Command {
 	var flags modelFlags
 	var without []string
+	var offersSlow bool
 	c := &cobra.Command{
 		Use:    enginesName,
 		Hidden: true,
@@ -36,9 +37,10 @@ func enginesCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("use the listener: %w", err)
 			}
-			return serveEngines(c.Context(), flags, without, l, os.NewFile(loadingFile, "loading"), newLog(c))
+			return serveEngines(c.Context(), flags, without, offersSlow, l, os.NewFile(loadingFile, "loading"), newLog(c))
 		},
 	}
+	c.Flags().BoolVar(&offersSlow, "slow", false, "offer recognizers that are too slow, too")
 	c.Flags().StringArrayVar(&without, "without", nil, "`NAME` of a model to leave out")
 	return flags.registerAll(c)
 }
@@ -47,13 +49,14 @@ func enginesCommand() *cobra.Command {
 const lookEvery = 2 * time.Second
 
 // serveEngines serves the models in the folder, except those named in without, until ctx ends. It serves at once, loads the
-// models in the background, and serves what is put into the folder later, too. loading is described at loader.
-func serveEngines(ctx context.Context, flags modelFlags, without []string, l net.Listener, loading io.Writer, log *slog.Logger) error {
+// models in the background, and serves what is put into the folder later, too. Unless offersSlow is set, it offers a recognizer
+// when that has been found to be fast enough. loading is described at loader.
+func serveEngines(ctx context.Context, flags modelFlags, without []string, offersSlow bool, l net.Listener, loading io.Writer, log *slog.Logger) error {
 	list, err := flags.models().List()
 	if err != nil {
 		return err
 	}
-	e := engines{without: without, load: &loader{threads: flags.threads, loading: loading, log: log},
+	e := engines{without: without, offersSlow: offersSlow, load: &loader{threads: flags.threads, loading: loading, log: log},
 		options: wyoming.Options{Listen: l, Name: "perch-speech", Version: version, Log: log, Hold: func() func() { return func() {} },
 			Local: manager.New(flags.models(), models.Catalogue(), remote.NewTransport()).Handlers()}}
 	e.set(list)
@@ -69,6 +72,21 @@ func serveEngines(ctx context.Context, flags modelFlags, without []string, l net
 	return server.Run(ctx)
 }
 
+// A recognizer that is too slow is tried again after a pause, because the machine may have been busy.
+const (
+	maxPace    = 0.5 // seconds for each second of sound: people wait that long after they have spoken
+	maxTrials  = 3
+	trialPause = time.Minute
+)
+
+// candidate is a recognizer that is offered only if it is fast enough on this machine.
+type candidate struct {
+	load   func() (*sherpa.Recognizer, error)
+	isFast bool
+	trials int // in which it was too slow
+	next   time.Time
+}
+
 // engines makes the options of the server from the models in the folder. It keeps the engines of models that stay there.
 type engines struct {
 	without []string // names of models to leave out
@@ -76,6 +94,9 @@ type engines struct {
 	options wyoming.Options
 	loaded  map[string]any // functions that return the loaded models, by name; see once
 	all     []func()       // calls the functions in loaded
+
+	offersSlow bool
+	candidates map[string]*candidate // by name; the recognizers in the folder
 }
 
 // watch loads the models in list, and those that are put into the folder later, until ctx ends. It gives the server new
@@ -86,6 +107,9 @@ func (e *engines) watch(ctx context.Context, folder models.Folder, list []models
 			if ctx.Err() == nil {
 				load()
 			}
+		}
+		if !e.offersSlow && e.tryCandidates(ctx) {
+			e.apply(list, server)
 		}
 		select {
 		case <-time.After(lookEvery):
@@ -101,17 +125,22 @@ func (e *engines) watch(ctx context.Context, folder models.Folder, list []models
 		e.without = slices.DeleteFunc(e.without, func(name string) bool {
 			return !slices.ContainsFunc(list, func(m models.Installed) bool { return m.Name == name })
 		})
-		e.set(list)
-		if err := server.Apply(e.options); err != nil {
-			e.load.log.Error("the models have changed, and cannot be served", "err", err)
-		}
+		e.apply(list, server)
+	}
+}
+
+// apply gives the server the options for the models in list.
+func (e *engines) apply(list []models.Installed, server *wyoming.Server) {
+	e.set(list)
+	if err := server.Apply(e.options); err != nil {
+		e.load.log.Error("the models have changed, and cannot be served", "err", err)
 	}
 }
 
 // set sets the recognizers and synthesizers in the options.
 func (e *engines) set(list []models.Installed) {
 	list = slices.DeleteFunc(slices.Clone(list), func(m models.Installed) bool { return slices.Contains(e.without, m.Name) })
-	o, old := &e.options, e.loaded
+	o, old, candidates := &e.options, e.loaded, map[string]*candidate{}
 	o.Recognizers, o.Synthesizers, e.loaded, e.all = nil, nil, map[string]any{}, nil
 	detects := func() (*sherpa.Detector, error) { return nil, nil }
 	for _, m := range list {
@@ -124,12 +153,20 @@ func (e *engines) set(list []models.Installed) {
 		switch m.Job {
 		case models.Hears:
 			r := recognizer{detects, once(e, old, m, e.load.recognizer)}
-			o.Recognizers = append(o.Recognizers, wyoming.Model[voice.Recognizer]{Model: model, Engine: r})
+			c := e.candidates[m.Name]
+			if c == nil {
+				c = &candidate{load: r.loaded}
+			}
+			candidates[m.Name] = c
+			if c.isFast || e.offersSlow {
+				o.Recognizers = append(o.Recognizers, wyoming.Model[voice.Recognizer]{Model: model, Engine: r})
+			}
 		case models.Speaks:
 			s := synthesizer{once(e, old, m, e.load.synthesizer)}
 			o.Synthesizers = append(o.Synthesizers, wyoming.Model[voice.Synthesizer]{Model: model, Engine: s})
 		}
 	}
+	e.candidates = candidates
 }
 
 // once adds a function for a model to e.loaded, and returns it: the function in old, or else one that loads the model at the
@@ -142,6 +179,33 @@ func once[E any](e *engines, old map[string]any, m models.Installed, load func(m
 	e.loaded[m.Name] = loaded
 	e.all = append(e.all, func() { _, _ = loaded() })
 	return loaded
+}
+
+// tryCandidates tries the recognizers that are not known to be fast, and reports whether those to offer have changed. One that is
+// too slow in maxTrials trials is left out from then on, and its memory is freed.
+func (e *engines) tryCandidates(ctx context.Context) (changed bool) {
+	for name, c := range e.candidates {
+		model, err := c.load()
+		if err != nil || c.isFast || time.Now().Before(c.next) {
+			continue
+		}
+		switch pace, err := measure(ctx, model); {
+		case err != nil:
+			return changed // ctx has ended
+		case pace <= maxPace:
+			c.isFast, changed = true, true
+			e.load.log.Info("a recognizer is fast enough", "model", name, "seconds_per_second", pace)
+		default:
+			c.trials, c.next = c.trials+1, time.Now().Add(trialPause)
+			e.load.log.Warn("a recognizer is too slow, and is not offered", "model", name, "seconds_per_second", pace,
+				"trial", c.trials, "of", maxTrials)
+			if c.trials == maxTrials {
+				model.Close()
+				e.without, changed = append(e.without, name), true
+			}
+		}
+	}
+	return changed
 }
 
 // attribution returns the licence and the source of a model of the catalogue.

@@ -88,7 +88,7 @@ func start(t *testing.T, dir string) (address string, log *lockedBuffer) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must.Succeed(t, err)
 	log = &lockedBuffer{}
-	s := supervisor{models.Folder(dir), 1, l.(*net.TCPListener), log, slog.New(slog.NewTextHandler(log, nil))}
+	s := supervisor{models.Folder(dir), 1, l.(*net.TCPListener), log, slog.New(slog.NewTextHandler(log, nil)), true}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { s.run(ctx) })

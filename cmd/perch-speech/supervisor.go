@@ -40,6 +40,8 @@ type supervisor struct {
 	listener *net.TCPListener
 	stderr   io.Writer
 	log      *slog.Logger
+	// offersSlow says whether recognizers are offered that are too slow.
+	offersSlow bool
 }
 
 // run runs the engines until ctx ends, and starts them again when they end. A model that ended them while it was loaded is
@@ -84,6 +86,9 @@ func (s supervisor) runEngines(ctx context.Context, broken []string) (loading st
 	}
 	defer names.Close()
 	args := []string{enginesName, "--models", string(s.folder), "--threads", strconv.Itoa(s.threads)}
+	if s.offersSlow {
+		args = append(args, "--slow")
+	}
 	for _, name := range broken {
 		args = append(args, "--without", name)
 	}
