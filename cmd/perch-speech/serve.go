@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perch/gateway/mdns"
+	wire "perch/voice/wyoming"
 )
 
 func serveCommand() *cobra.Command {
@@ -30,7 +31,7 @@ on the network can use it, and it announces itself, so that Perch and Home Assis
 			return serve(c, flags, l.(*net.TCPListener)) // net.Listen returns this type for TCP
 		},
 	}
-	c.Flags().StringVar(&address, "listen", "127.0.0.1:10310", "TCP `ADDRESS` to listen at")
+	c.Flags().StringVar(&address, "listen", wire.PerchSpeech, "TCP `ADDRESS` to listen at")
 	return flags.registerAll(c)
 }
 

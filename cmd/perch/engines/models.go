@@ -17,7 +17,7 @@ import (
 )
 
 // defaultSpeech is where perch-speech serves by default.
-const defaultSpeech = "tcp://127.0.0.1:10310"
+const defaultSpeech = "tcp://" + wyoming.PerchSpeech
 
 // Models manages the models of the perch-speech on this machine. It is safe for concurrent use.
 type Models struct {
