@@ -58,15 +58,17 @@ func (p *PerchSpeech) latest() wyoming.Offer {
 // people speak. A configured voice belongs to the default synthesizer, which then stays the first.
 func (p *PerchSpeech) add(k *checker, c *Config) {
 	offer := p.latest()
-	supported := func(models []wyoming.Model) bool {
-		return slices.ContainsFunc(c.spoken(), func(language string) bool { return wyoming.HasLanguage(models, language) })
-	}
-	if supported(offer.Hears) && k.isDefault("speech.recognizers") {
+	if c.speaksAny(offer.Hears) && k.isDefault("speech.recognizers") {
 		c.Speech.Recognizers = append(Recognizers{{"wyoming", &wyoming.RecognizerKeys{URL: p.Address}}}, c.Speech.Recognizers...)
 	}
-	if supported(offer.Speaks) && k.isDefault("speech.synthesizers") && !c.hasVoice() {
+	if c.speaksAny(offer.Speaks) && k.isDefault("speech.synthesizers") && !c.hasVoice() {
 		c.Speech.Synthesizers = append(Synthesizers{{"wyoming", &wyoming.SynthesizerKeys{URL: p.Address}}}, c.Speech.Synthesizers...)
 	}
+}
+
+// speaksAny reports whether a model supports a language that people speak.
+func (c *Config) speaksAny(models []wyoming.Model) bool {
+	return slices.ContainsFunc(c.spoken(), func(language string) bool { return wyoming.HasLanguage(models, language) })
 }
 
 // isDefault reports whether no key of a list is configured.
@@ -87,16 +89,21 @@ func (p *PerchSpeech) Conditions(c *Config) []health.Part {
 	if len(offer.Hears)+len(offer.Speaks) == 0 {
 		return nil
 	}
-	describe := func(verb string, models []wyoming.Model, key string, list []Engine) string {
+	describe := func(verb string, models []wyoming.Model, key string, list []Engine, hasVoice bool) string {
+		why := key + " is configured, and it is not the first there"
 		switch {
 		case len(models) == 0:
 			return "it has nothing to " + verb + " with"
 		case driver.Value[string](list[0].Options, "url") == p.Address:
 			return fmt.Sprintf("robots %s with its %s", verb, wyoming.Names(models))
+		case !c.speaksAny(models):
+			why = "that is for none of the languages in the configuration"
+		case hasVoice:
+			why = "the configuration names another voice"
 		}
-		return fmt.Sprintf("robots do not %s with its %s, because it is not the first of %s", verb, wyoming.Names(models), key)
+		return fmt.Sprintf("robots do not %s with its %s, because %s", verb, wyoming.Names(models), why)
 	}
 	return []health.Part{{Name: "perch-speech", OK: true, Note: "runs on this machine; " +
-		describe("speak", offer.Speaks, "speech.synthesizers", c.Speech.Synthesizers) + "; " +
-		describe("hear", offer.Hears, "speech.recognizers", c.Speech.Recognizers)}}
+		describe("speak", offer.Speaks, "speech.synthesizers", c.Speech.Synthesizers, c.hasVoice()) + "; " +
+		describe("hear", offer.Hears, "speech.recognizers", c.Speech.Recognizers, false)}}
 }

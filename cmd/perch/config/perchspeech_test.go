@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"strings"
 	"testing"
 
 	"perch/cmd/perch/appliancetest"
@@ -10,10 +11,17 @@ import (
 // TestPerchSpeechComesBeforeDefaults checks which configurations use the voice of a perch-speech that speaks English.
 func TestPerchSpeechComesBeforeDefaults(t *testing.T) {
 	address := appliancetest.FreeAddress(t)
-	check := func(text, want string) {
+	check := func(text, want, why string) {
 		t.Helper()
-		c, err := config.Source{File: appliancetest.WriteConfig(t, text), Speech: &config.PerchSpeech{Address: "tcp://" + address}}.Load()
-		got := ""
+		speech := &config.PerchSpeech{Address: "tcp://" + address}
+		c, err := config.Source{File: appliancetest.WriteConfig(t, text), Speech: speech}.Load()
+		got, said := "", ""
+		for _, part := range speech.Conditions(&c) {
+			said = part.Note
+		}
+		if !strings.Contains(said, why) || why == "" && said != "" {
+			t.Errorf("%q: it says %q", text, said)
+		}
 		for _, e := range c.Speech.Recognizers {
 			got += e.Kind + " "
 		}
@@ -24,19 +32,20 @@ func TestPerchSpeechComesBeforeDefaults(t *testing.T) {
 			t.Errorf("%q has %s (%v), want %s", text, got, err, want)
 		}
 	}
-	check("", "sphinx  espeak")
+	check("", "sphinx  espeak", "")
 	appliancetest.StartPerchSpeech(t, address, "en-US")
 	withVoice := appliancetest.WriteConfig(t, "---\nvoice: en-gb\n---\nYou are small.")
-	for text, want := range map[string]string{
-		"":                   "sphinx  wyoming espeak",
-		"language: de":       "sphinx  espeak",
-		"language: [ja, en]": "sphinx  wyoming openjtalk espeak",
-		"{language: de, robots: {each: [{robot: a0b1c2d3e4f5, language: en}]}}": "sphinx  wyoming espeak",
-		"speech: {synthesizers: [{kind: espeak}]}":                              "sphinx  espeak",
-		"speech: {recognizers: [{kind: sphinx}]}":                               "sphinx  wyoming espeak",
-		"robots: {each: [{robot: a0b1c2d3e4f5, voice: en-gb}]}":                 "sphinx  espeak", // a voice of espeak
-		"persona: {file: " + withVoice + "}":                                    "sphinx  espeak",
+	const used, configured, otherVoice = "robots speak with its anna", "anna, because speech.synthesizers is configured", "anna, because the configuration names another"
+	for text, want := range map[string][2]string{
+		"":                   {"sphinx  wyoming espeak", used},
+		"language: de":       {"sphinx  espeak", "none of the languages"},
+		"language: [ja, en]": {"sphinx  wyoming openjtalk espeak", used},
+		"{language: de, robots: {each: [{robot: a0b1c2d3e4f5, language: en}]}}": {"sphinx  wyoming espeak", used},
+		"speech: {synthesizers: [{kind: espeak}]}":                              {"sphinx  espeak", configured},
+		"speech: {recognizers: [{kind: sphinx}]}":                               {"sphinx  wyoming espeak", used},
+		"robots: {each: [{robot: a0b1c2d3e4f5, voice: en-gb}]}":                 {"sphinx  espeak", otherVoice}, // a voice of espeak
+		"persona: {file: " + withVoice + "}":                                    {"sphinx  espeak", otherVoice},
 	} {
-		check(text, want)
+		check(text, want[0], want[1])
 	}
 }
