@@ -173,7 +173,7 @@ package_perch_speech() {
 # The voice is prepared here, because the service may not write into the folder. models get checks its SHA-256, and
 # downloads what packaging/speech.sh could not get.
 package_perch_speech_voice_en() {
-	[ "$arch" = "$own" ] || return 0 # for all architectures
+	[ "$arch" = "$first" ] || return 0 # it is for all architectures
 	step "gets the voice en_US-joe-medium"
 	models=$stage/usr/share/perch-speech/models
 	packaging/speech.sh "$models" en_US-joe-medium >&2
@@ -187,6 +187,7 @@ package_perch_speech_voice_en() {
 
 umask 022
 step "makes $(echo "$packages" | sed 's/ / and /g') $version for $*; the first time takes minutes"
+first=$1
 for arch; do
 	case $arch in
 	amd64) triplet=x86_64-linux-gnu ;;

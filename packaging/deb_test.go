@@ -128,7 +128,7 @@ func TestSpeechPackages(t *testing.T) {
 	needs(t, "mmdebstrap", "dpkg-deb", "aarch64-linux-gnu-gcc", "x86_64-linux-gnu-gcc")
 	dir := t.TempDir()
 	made := newRoot(t)
-	out, err := command(t, []string{"PERCH_VERSION=1.0.0", "PERCH_XZ=1", "PERCH_PACKAGES=perch-speech perch-speech-voice-en"}, "./deb.sh", dir)
+	out, err := command(t, []string{"PERCH_VERSION=1.0.0", "PERCH_HOMEPAGE=https://perch.example/", "PERCH_XZ=1", "PERCH_PACKAGES=perch-speech perch-speech-voice-en"}, "./deb.sh", dir)
 	if err != nil && strings.Contains(out, "is this machine on the internet?") {
 		t.Skip("the voice cannot be downloaded: ", out)
 	} else if err != nil {
