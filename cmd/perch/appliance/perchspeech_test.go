@@ -22,7 +22,7 @@ func TestPerchSpeechIsUsedWhileItRuns(t *testing.T) {
 	}
 	stop := appliancetest.StartPerchSpeech(t, address, "en-US")
 	h.Eventually("perch-speech is used", func() bool { return h.Part("synthesizer wyoming").OK })
-	if part := h.Part("perch-speech"); !strings.Contains(part.Note, "robots speak with its anna; it has nothing to hear with") {
+	if part := h.Part("perch-speech"); !strings.Contains(part.Note, "robots speak with its anna; it offers nothing to hear with") {
 		t.Errorf("the status says %q", part.Note)
 	}
 	if h.Part("synthesizer espeak").Name == "" || h.Part("recognizer wyoming").Name != "" {

@@ -93,7 +93,7 @@ func (p *PerchSpeech) Conditions(c *Config) []health.Part {
 		why := key + " is configured, and it is not the first there"
 		switch {
 		case len(models) == 0:
-			return "it has nothing to " + verb + " with"
+			return "it offers nothing to " + verb + " with"
 		case driver.Value[string](list[0].Options, "url") == p.Address:
 			return fmt.Sprintf("robots %s with its %s", verb, wyoming.Names(models))
 		case !c.speaksAny(models):
