@@ -29,21 +29,54 @@ func RecognizeEarly(ctx context.Context, u *Utterance, o Options, recognize func
 // recognizePaused recognizes sound, the beginning of u, while the person pauses. ended is false if the person
 // goes on.
 func recognizePaused(ctx context.Context, u, sound *Utterance, o Options, recognize func(context.Context, *Utterance, Options) (Transcript, error)) (t Transcript, ended bool, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	recognized := make(chan struct{})
-	go func() {
-		defer close(recognized)
+	ended = u.whilePaused(ctx, func(ctx context.Context) {
 		t, err = recognize(ctx, sound, o)
 		if err == nil && !t.Refused {
 			u.setPausedText(t.Text, len(sound.pcm))
 		}
+	})
+	return t, ended, err
+}
+
+// EndJudge is an engine that can tell from the sound of speech whether the person has finished.
+type EndJudge interface {
+	// JudgeEnd returns the probability that nothing follows the finished utterance u, 0 to 1. It returns ctx's error if
+	// ctx ends first.
+	JudgeEnd(ctx context.Context, u *Utterance) (probability float64, err error)
+}
+
+// JudgeEnds asks a judge at each pause of u, and records its answer for the time of this pause; see EndPointer.Expect.
+// Without an answer, only the words and the silence count. It returns when u is finished or ctx ends. A call of the judge ends
+// when the person goes on.
+func JudgeEnds(ctx context.Context, u *Utterance, judge EndJudge) {
+	for {
+		sound, err := u.awaitPause(ctx)
+		if sound == nil || err != nil {
+			return
+		}
+		u.whilePaused(ctx, func(ctx context.Context) {
+			if probability, err := judge.JudgeEnd(ctx, sound); err == nil {
+				u.SetEndProbability(probability)
+			}
+		})
+	}
+}
+
+// whilePaused calls do while the person pauses. If the person goes on, the context of do ends. whilePaused returns when do has
+// returned and the pause is over, and reports whether u is finished and the person has not gone on.
+func (u *Utterance) whilePaused(ctx context.Context, do func(context.Context)) (ended bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do(ctx)
 	}()
 	if ended = u.awaitEnd(ctx); !ended {
 		cancel()
 	}
-	<-recognized
-	return t, ended, err
+	<-done
+	return ended
 }
 
 // awaitPause waits until the person pauses, and returns the sound so far as a finished utterance. It returns

@@ -28,6 +28,7 @@ const DefaultSilence = 600 * time.Millisecond
 // Thresholds for windows of 20 ms, chosen with speech of three voices, breath, servo noise, and
 // the silence of discontinuous transmission; endpoint_test.go checks them.
 const (
+	windowDuration  = 20 * time.Millisecond
 	window          = MicRate * 20 / 1000 // samples
 	onsetWindows    = 15                  // speech begins if, within 300 ms,
 	minOnsetVoiced  = 8                   // 160 ms sound like a voice,
@@ -42,13 +43,14 @@ const (
 // detector finds the windows of 20 ms that sound like a voice. Windows that are not louder
 // than the room's noise are excluded. A voice's pitch distinguishes vowels from breath and
 // motors. How much silence ends the speech depends on the words, if a recognizer reports them while
-// the person speaks; see Expect.
+// the person speaks, and on the sound of the speech, if an EndJudge judges it; see Expect.
 //
 // An EndPointer measures time in samples: if the stream may stop, the caller needs a clock
 // to end the speech. It is not safe for concurrent use.
 type EndPointer struct {
 	vad            *webrtcvad.VAD
 	silence        time.Duration // silence that ends speech, unless Expect knows better
+	usualWindows   int           // windows of silence that end the current speech, unless Expect knows better
 	silenceWindows int           // windows of silence that end the current speech
 	partial        []int16       // sound of the next, still incomplete window
 
@@ -59,6 +61,7 @@ type EndPointer struct {
 	speaking     bool
 	quietWindows int    // number of windows since a voice was last heard
 	judgedText   string // text of the current speech that Expect last passed to its argument judge; may be empty
+	ending       Ending // what judge returned for it
 }
 
 // NewEndPointer returns an end-pointer that ends speech after the given silence
@@ -93,7 +96,7 @@ func (e *EndPointer) Speaking() bool { return e.speaking }
 // Quiet returns the time since a voice was last heard in the current speech. After the end of the
 // speech it returns the silence that ended the speech.
 func (e *EndPointer) Quiet() time.Duration {
-	return time.Duration(e.quietWindows) * 20 * time.Millisecond
+	return time.Duration(e.quietWindows) * windowDuration
 }
 
 // Ending tells from the text of an utterance whether the person is likely to say more.
@@ -109,24 +112,40 @@ const (
 
 // percent returns the silence that the ending needs, in percent of the usual silence. With the
 // DefaultSilence, an answer waits for 240 ms, a whole sentence for 510 ms, which is longer than
-// people pause before "no, to the right", and an unfinished one for 1.8 s.
-func (e Ending) percent() time.Duration { return [...]time.Duration{100, 40, 85, 300}[e] }
+// people pause before "no, to the right", and an unfinished one for 1.8 s. ended is the probability, by the
+// sound, that the person has finished, or NaN.
+func (e Ending) percent(ended float64) float64 {
+	percent := [...]float64{100, 40, 85, 300}[e]
+	if math.IsNaN(ended) {
+		return percent
+	}
+	switch factor := math.Pow(2, 1-2*ended); e {
+	case UnknownEnding:
+		percent *= factor
+	case Whole:
+		percent *= max(1, factor)
+	}
+	return percent
+}
 
-// Expect judges the recognizer's partial text of u, the current utterance, if the recognizer has
+// Expect sets the silence that ends the current speech, from its words and from its sound. It must be called before Feed.
+//
+// It judges the recognizer's partial text of u, the current utterance, if the recognizer has
 // processed the speech and unchangedFor of the silence after it, or all sound but the latest maxBehind,
-// and if the text has not changed for unchangedFor of sound. The ending that judge returns then sets the
-// silence that ends the current speech. Expect calls judge once for each new text. It must be called
-// before Feed.
+// and if the text has not changed for unchangedFor of sound. It calls judge once for each new text.
+//
+// Where the words tell nothing, the usual silence is halved if an EndJudge is certain that the person has finished, and
+// doubled if it is certain that the person goes on. That of a whole sentence is only made longer: the words do not tell
+// that more will follow.
 func (e *EndPointer) Expect(u *Utterance, judge func(text string) Ending) {
 	if !e.speaking || e.Quiet() < unchangedFor {
 		return
 	}
 	heard := u.Partial()
-	if heard.Text == "" || heard.Text == e.judgedText || heard.Unchanged < unchangedFor || heard.Behind > max(maxBehind, e.Quiet()-unchangedFor) {
-		return
+	if heard.Text != "" && heard.Text != e.judgedText && heard.Unchanged >= unchangedFor && heard.Behind <= max(maxBehind, e.Quiet()-unchangedFor) {
+		e.judgedText, e.ending = heard.Text, judge(heard.Text)
 	}
-	e.judgedText = heard.Text
-	e.silenceWindows = windowsIn(e.silence * judge(heard.Text).percent() / 100)
+	e.silenceWindows = int(float64(e.usualWindows) * e.ending.percent(u.EndProbability()) / 100)
 }
 
 // Limits of Expect.
@@ -134,8 +153,6 @@ const (
 	unchangedFor = 100 * time.Millisecond
 	maxBehind    = 2 * FrameDuration
 )
-
-func windowsIn(d time.Duration) int { return int(d / (20 * time.Millisecond)) }
 
 // Paused reports whether the person pauses in the current speech, which may be its end.
 func (e *EndPointer) Paused() bool { return e.speaking && e.Quiet() >= shortestPause }
@@ -178,7 +195,9 @@ func (e *EndPointer) processWindow(pcm []int16) Edge {
 		if countOnes(e.recent, onsetWindows) < minOnsetVoiced || countOnes(e.pitched, onsetWindows) < minOnsetPitched {
 			return NoEdge
 		}
-		e.speaking, e.quietWindows, e.judgedText, e.silenceWindows = true, 0, "", windowsIn(e.silence)
+		e.speaking, e.quietWindows, e.judgedText, e.ending = true, 0, "", UnknownEnding
+		e.usualWindows = int(e.silence / windowDuration)
+		e.silenceWindows = e.usualWindows
 		return SpeechBegan
 	}
 	e.quietWindows++

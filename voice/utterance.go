@@ -3,6 +3,7 @@ package voice
 import (
 	"context"
 	"encoding/binary"
+	"math"
 	"sync"
 	"time"
 )
@@ -19,6 +20,8 @@ type Utterance struct {
 	paused   bool          // the person pauses; see SetPaused
 	grown    chan struct{} // closed by the next write, SetPaused or Finish; nil if no reader waits
 	end      chan struct{} // closed by Finish
+
+	endProbability float64 // probability that the person has finished, in the present pause; NaN if unknown
 
 	partial      string // the recognizer's text so far
 	partialSince int    // number of samples after which the recognizer first had this text
@@ -55,7 +58,7 @@ func durationOf(samples int) time.Duration { return time.Duration(samples) * tim
 
 // NewUtterance returns an empty utterance.
 func NewUtterance() *Utterance {
-	return &Utterance{end: make(chan struct{})}
+	return &Utterance{end: make(chan struct{}), endProbability: math.NaN()}
 }
 
 // Write appends 16 kHz PCM and does not wait for readers. It returns false if it dropped any
@@ -112,9 +115,27 @@ func (u *Utterance) SetPaused(paused bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if paused != u.paused && !u.finished {
-		u.paused = paused
+		u.paused, u.endProbability = paused, math.NaN()
 		u.wakeReaders()
 	}
+}
+
+// SetEndProbability records the probability that the person has finished, 0 to 1, as an EndJudge has judged the present
+// pause. It has no effect if the person does not pause.
+func (u *Utterance) SetEndProbability(probability float64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.paused {
+		u.endProbability = probability
+	}
+}
+
+// EndProbability returns the probability that the person has finished, or NaN if it is unknown, as it is whenever the person
+// does not pause.
+func (u *Utterance) EndProbability() float64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.endProbability
 }
 
 // wakeReaders wakes the readers that wait for more sound. The caller holds u.mu.
