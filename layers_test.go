@@ -55,6 +55,7 @@ var owners = map[string]string{
 	"github.com/modelcontextprotocol/go-sdk": "agent/mcp gateway/avatar/vccp", "github.com/anthropics/anthropic-sdk-go": "agent/anthropic",
 	"github.com/coreos/go-systemd/v22": "cmd/perch/systemd", "github.com/spf13/cobra": "command cmd/perch cmd/perch-speech firmware-tools", "github.com/spf13/pflag": "command",
 	"github.com/k2-fsa/sherpa-onnx-go-linux": "voice/sherpa", "perch/voice/sherpa": "cmd/perch-speech",
+	"github.com/yalue/onnxruntime_go": "voice/sherpa", "gonum.org/v1/gonum": "voice/sherpa",
 	"github.com/pion/opus": "voice/sounds firmware-tools/simrobot", "github.com/pion/rtp": "gateway/robot/notify", "github.com/pion/webrtc/v4": "gateway/robot/notify",
 }
 

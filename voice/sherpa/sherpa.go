@@ -1,7 +1,8 @@
 // Package sherpa recognizes speech with Moonshine models, synthesizes speech with Piper voices, and detects speech with
-// Silero's voice detector. It uses the library sherpa-onnx.
+// Silero's voice detector. It uses the library sherpa-onnx, and also ONNX Runtime, on which that is built, to tell with
+// Smart Turn when a person has finished.
 //
-// The library ends the process if it cannot use a file, so a program that loads the owner's models must expect to be
+// sherpa-onnx ends the process if it cannot use a file, so a program that loads the owner's models must expect to be
 // restarted. Only perch-speech may import this package, because the library and ONNX Runtime have 32 MB.
 package sherpa
 
