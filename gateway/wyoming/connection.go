@@ -50,6 +50,7 @@ type connection struct {
 	// Only the reading goroutine uses the following fields.
 
 	transcribe wire.Transcribe // options of the next utterance
+	judging    bool            // whether the next or present utterance is judged instead of recognized
 	listening  *listening      // the utterance that is being received; nil between utterances
 	synthesis  *synthesis      // the text that is being received as a stream; nil between texts
 	own        string          // ID of the conversation of texts that name no conversation; empty before the first such text
@@ -196,8 +197,13 @@ func (c *connection) handleEvent(e wire.Event) error {
 		return c.write(c.info)
 	case wire.TypePing:
 		return c.pong(e)
+	case wire.TypeTurn:
+		if c.o.Judge == nil {
+			return notServed("judgement of turns")
+		}
+		c.judging = true
 	case wire.TypeTranscribe, wire.TypeAudioStart, wire.TypeAudioChunk, wire.TypeAudioStop:
-		if len(c.o.Recognizers) == 0 {
+		if len(c.o.Recognizers) == 0 && !c.judging {
 			return notServed("speech to text")
 		}
 		return c.handleSound(e)

@@ -72,6 +72,9 @@ func describe(o Options) (wire.Event, error) {
 		p.HandledStreaming = true
 		info.Handle = []wire.Program{p}
 	}
+	if o.Judge != nil {
+		info.Turn = []wire.Program{program("tells when a person has finished")}
+	}
 	e, err := wire.NewEvent(wire.TypeInfo, info, nil)
 	if err != nil {
 		return wire.Event{}, fmt.Errorf("describe what is served: %w", err)

@@ -34,7 +34,7 @@ type listening struct {
 func (c *connection) handleSound(e wire.Event) error {
 	switch e.Type {
 	case wire.TypeTranscribe:
-		c.transcribe = wire.Transcribe{}
+		c.transcribe, c.judging = wire.Transcribe{}, false
 		return decode(e, &c.transcribe)
 	case wire.TypeAudioStop:
 		if c.listening != nil {
@@ -42,6 +42,7 @@ func (c *connection) handleSound(e wire.Event) error {
 			c.listening.finish()
 			c.listening = nil
 		}
+		c.judging = false
 		return nil
 	}
 	var f wire.Format
@@ -60,13 +61,19 @@ func (c *connection) handleSound(e wire.Event) error {
 	return nil
 }
 
-// startListening starts to receive an utterance, and queues its recognition.
+// startListening starts to receive an utterance, and queues its recognition or judgement.
 func (c *connection) startListening(f wire.Format) error {
-	request := c.transcribe
-	c.transcribe = wire.Transcribe{}
-	recognizer, language, err := choose(c.o.Recognizers, request.Name, request.Language)
-	if err != nil {
-		return err
+	respond := c.judge
+	if !c.judging {
+		request := c.transcribe
+		c.transcribe = wire.Transcribe{}
+		recognizer, language, err := choose(c.o.Recognizers, request.Name, request.Language)
+		if err != nil {
+			return err
+		}
+		respond = func(ctx context.Context, u *voice.Utterance) error {
+			return c.recognize(ctx, recognizer, u, voice.Options{Language: language})
+		}
 	}
 	switch {
 	case f.Width != 2:
@@ -87,8 +94,8 @@ func (c *connection) startListening(f wire.Format) error {
 	c.listening = l
 	return c.queue(func(ctx context.Context) error {
 		defer c.countOwed(-1) // the response that finish has counted
-		defer l.finish()      // needed if recognize returns an error before the end of the utterance
-		return c.recognize(ctx, recognizer, l.utterance, voice.Options{Language: language})
+		defer l.finish()      // needed if respond returns an error before the end of the utterance
+		return respond(ctx, l.utterance)
 	})
 }
 
@@ -120,7 +127,16 @@ func (c *connection) recognize(ctx context.Context, r voice.Recognizer, u *voice
 	return c.send(wire.TypeTranscript, wire.Text{Text: text}, nil)
 }
 
-// failed returns a failure for the error of a recognizer, a synthesizer or the mind. It returns the error unchanged if
+// judge sends the probability that the person has finished. It does not wait for a recognizer that is in use.
+func (c *connection) judge(ctx context.Context, u *voice.Utterance) error {
+	probability, err := c.o.Judge.JudgeEnd(ctx, u)
+	if err != nil {
+		return failed(ctx, "The end of the turn was not judged.", err)
+	}
+	return c.send(wire.TypeTurn, wire.Turn{Complete: probability}, nil)
+}
+
+// failed returns a failure for the error of a recognizer, a judge, a synthesizer or the mind. It returns the error unchanged if
 // it is a writeError, or if ctx, the context of the connection, has ended.
 func failed(ctx context.Context, text string, err error) error {
 	var lost writeError

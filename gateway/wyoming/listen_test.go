@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -212,4 +213,62 @@ func TestARecognizerThatHangs(t *testing.T) {
 			t.Errorf("it took %s", took)
 		}
 	})
+}
+
+// TestEndOfTurnIsJudged checks that an utterance is judged only if the client asks for it, also where nothing is recognized, and
+// while a recognizer is in use.
+func TestEndOfTurnIsJudged(t *testing.T) {
+	f := wire.Format{Rate: 16000, Width: 2, Channels: 1}
+	o := Options{Synthesizer: synthesizer(letters), Judge: judge(func(ctx context.Context, u *voice.Utterance) (float64, error) {
+		err := u.Wait(ctx)
+		return 0.25 + u.Duration().Seconds(), err
+	})}
+	for name, o := range map[string]Options{"no recognizer": o, "a busy recognizer": {Judge: o.Judge,
+		Recognizer: recognizer(func(ctx context.Context, _ *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
+			<-ctx.Done()
+			return voice.Transcript{}, ctx.Err()
+		})}} {
+		t.Run(name, func(t *testing.T) {
+			address := serve(t, o)
+			g := dial(t, address)
+			g.event(wire.TypeDescribe, nil, nil)
+			if info := string(g.next(wire.TypeInfo).Data); !strings.Contains(info, `"perch-turn":[{"name":`) {
+				t.Errorf("the info is %s", info)
+			}
+			for range 2 {
+				g.event(wire.TypeTurn, nil, nil)
+				g.event(wire.TypeAudioStart, f, nil)
+				g.event(wire.TypeAudioChunk, f, make([]byte, 16000))
+				g.event(wire.TypeAudioStop, nil, nil)
+				g.expect(wire.TypeTurn, `{"complete":0.75}`)
+			}
+			g.event(wire.TypeAudioStart, f, nil)
+			if o.Recognizer == nil {
+				g.refused(codeNone)
+				return
+			}
+			g.event(wire.TypeAudioStop, nil, nil) // the recognizer has it, and does not answer
+			other := dial(t, address)
+			other.event(wire.TypeTurn, nil, nil)
+			other.event(wire.TypeAudioStart, f, nil)
+			other.event(wire.TypeAudioStop, nil, nil)
+			other.expect(wire.TypeTurn, `{"complete":0.25}`)
+		})
+	}
+}
+
+// TestAJudgeThatIsMissingOrFails checks that the client is told.
+func TestAJudgeThatIsMissingOrFails(t *testing.T) {
+	g := dial(t, serve(t, all()))
+	g.event(wire.TypeTurn, nil, nil)
+	g.refused(codeNone)
+	o := all()
+	o.Judge = judge(func(context.Context, *voice.Utterance) (float64, error) {
+		return 0, errors.New("the file of the canary")
+	})
+	g = dial(t, serve(t, o))
+	g.event(wire.TypeTurn, nil, nil)
+	g.event(wire.TypeAudioStart, wire.Format{Rate: 16000, Width: 2, Channels: 1}, nil)
+	g.expect(wire.TypeError, `{"text":"The end of the turn was not judged.","code":"failed"}`)
+	g.ended()
 }

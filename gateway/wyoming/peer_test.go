@@ -39,6 +39,11 @@ func (m synthesizer) Synthesize(ctx context.Context, text string, o voice.Option
 	return m(ctx, text, o, out)
 }
 
+// judge is a judge of the end of turns that calls a function.
+type judge func(ctx context.Context, u *voice.Utterance) (float64, error)
+
+func (j judge) JudgeEnd(ctx context.Context, u *voice.Utterance) (float64, error) { return j(ctx, u) }
+
 // letters speaks a text as a hundred samples for each byte, with the value of the byte.
 func letters(ctx context.Context, text string, _ voice.Options, out func([]int16) error) error {
 	if err := out(lettersOf(text)); err != nil {

@@ -65,6 +65,8 @@ type Options struct {
 	// several models or voices. A client names one, or gets the first for its language.
 	Recognizers  []Model[voice.Recognizer]
 	Synthesizers []Model[voice.Synthesizer]
+	// Judge tells whether a person has finished, to clients that know Perch's own event for it; nil means that it is not offered.
+	Judge voice.EndJudge
 
 	// Local holds handlers of further events by their types, for programs on this machine only: the protocol has no password, and
 	// the handlers may change this machine. The context of a handler ends when the client disconnects.

@@ -86,7 +86,7 @@ func (s *server) describe(ctx context.Context) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	info.ASR, info.TTS = installed(info.ASR), installed(info.TTS)
+	info.ASR, info.TTS, info.Turn = installed(info.ASR), installed(info.TTS), installed(info.Turn)
 	if len(info.ASR)+len(info.TTS) == 0 {
 		return Info{}, s.newFault("it serves neither speech to text nor text to speech"+otherServices(info)+"; give the address of one that does",
 			errNotServed)

@@ -18,6 +18,10 @@ const (
 	TypeTranscriptChunk = "transcript-chunk" // Text: a part of the transcript, before TypeTranscript
 	TypeTranscriptStop  = "transcript-stop"  // no data; ends the chunks
 
+	// TypeTurn is Perch's own, not the README's. It asks whether the person has finished in the sound that follows; audio
+	// events follow. The response has the data Turn.
+	TypeTurn = "perch-turn"
+
 	TypeSynthesize        = "synthesize"         // Synthesize
 	TypeSynthesizeStart   = "synthesize-start"   // Synthesize without text; chunks follow
 	TypeSynthesizeChunk   = "synthesize-chunk"   // Text: a part of the text
@@ -50,6 +54,11 @@ type Transcribe struct {
 	Language string `json:"language,omitempty"` // as in Model.Languages; "" means the server's default
 }
 
+// Turn is the data of the response to TypeTurn.
+type Turn struct {
+	Complete float64 `json:"complete"` // probability that the person has finished, 0 to 1
+}
+
 // Synthesize requests the sound of a text.
 type Synthesize struct {
 	Text  string `json:"text,omitempty"`
@@ -69,6 +78,8 @@ type Info struct {
 	Handle []Program `json:"handle,omitempty"` // text to answer
 	Intent []Program `json:"intent,omitempty"` // text to intent
 	Wake   []Program `json:"wake,omitempty"`   // wake words
+	// Turn lists the programs that respond to TypeTurn. Other clients ignore this field.
+	Turn []Program `json:"perch-turn,omitempty"`
 }
 
 // Attribution names an author. The reference implementation requires it.

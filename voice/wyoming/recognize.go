@@ -27,7 +27,7 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 	}
 	var transcript Text
 	err = s.call(ctx, timeout, e.o.AnswerWithin, func(ctx context.Context, c *call) error {
-		return sendUtterance(ctx, c, request, u)
+		return sendUtterance(ctx, c, TypeTranscribe, request, u)
 	}, func(c *call) error {
 		var err error
 		transcript, err = readTranscript(c)
@@ -44,11 +44,11 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 	return t, nil
 }
 
-// sendUtterance sends the request and then the sound of u while the person is speaking. At the end it
+// sendUtterance sends a request and then the sound of u while the person is speaking. At the end it
 // starts the timeout of the response.
-func sendUtterance(ctx context.Context, c *call, request Transcribe, u *voice.Utterance) error {
+func sendUtterance(ctx context.Context, c *call, request string, data any, u *voice.Utterance) error {
 	format := Format{Rate: voice.MicRate, Width: 2, Channels: 1}
-	if err := c.send(TypeTranscribe, request, nil); err != nil {
+	if err := c.send(request, data, nil); err != nil {
 		return err
 	}
 	if err := c.send(TypeAudioStart, format, nil); err != nil {
