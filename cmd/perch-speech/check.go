@@ -45,7 +45,7 @@ It prints how many words in a hundred were wrong, and how long a second of sound
 			if err != nil {
 				return err
 			}
-			if !slices.ContainsFunc(list, func(m models.Installed) bool { return m.Job != models.Detects }) {
+			if !slices.ContainsFunc(list, func(m models.Installed) bool { return m.Job == models.Hears || m.Job == models.Speaks }) {
 				return fmt.Errorf("there is no model that hears or speaks in %s; perch-speech models list shows the models, and perch-speech models get NAME gets one", flags.models())
 			}
 			for _, m := range list {

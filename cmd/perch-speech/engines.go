@@ -137,11 +137,11 @@ func (e *engines) apply(list []models.Installed, server *wyoming.Server) {
 	}
 }
 
-// set sets the recognizers and synthesizers in the options.
+// set sets the recognizers, synthesizers and the judge in the options.
 func (e *engines) set(list []models.Installed) {
 	list = slices.DeleteFunc(slices.Clone(list), func(m models.Installed) bool { return slices.Contains(e.without, m.Name) })
 	o, old, candidates := &e.options, e.loaded, map[string]*candidate{}
-	o.Recognizers, o.Synthesizers, e.loaded, e.all = nil, nil, map[string]any{}, nil
+	o.Recognizers, o.Synthesizers, o.Judge, e.loaded, e.all = nil, nil, nil, map[string]any{}, nil
 	detects := func() (*sherpa.Detector, error) { return nil, nil }
 	for _, m := range list {
 		if m.Job == models.Detects {
@@ -164,6 +164,8 @@ func (e *engines) set(list []models.Installed) {
 		case models.Speaks:
 			s := synthesizer{once(e, old, m, e.load.synthesizer)}
 			o.Synthesizers = append(o.Synthesizers, wyoming.Model[voice.Synthesizer]{Model: model, Engine: s})
+		case models.Judges:
+			o.Judge = judge{once(e, old, m, e.load.judge)}
 		}
 	}
 	e.candidates = candidates
@@ -248,6 +250,15 @@ func (l *loader) detector(m models.Installed) (d *sherpa.Detector, err error) {
 	return d, err
 }
 
+// judge loads a model that judges.
+func (l *loader) judge(m models.Installed) (t *sherpa.Turn, err error) {
+	err = l.load(m, func() (err error) {
+		t, err = sherpa.NewTurn(m.Judge(), l.threads)
+		return err
+	})
+	return t, err
+}
+
 // synthesizer loads a model that speaks.
 func (l *loader) synthesizer(m models.Installed) (s *sherpa.Synthesizer, err error) {
 	err = l.load(m, func() error {
@@ -314,6 +325,20 @@ func (r recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.O
 		return voice.Transcript{}, err
 	}
 	return model.Recognize(ctx, u, o)
+}
+
+// judge is a model that judges whether a person has finished. It is loaded in the background, or by the first call.
+type judge struct {
+	loaded func() (*sherpa.Turn, error)
+}
+
+// JudgeEnd implements voice.EndJudge.
+func (j judge) JudgeEnd(ctx context.Context, u *voice.Utterance) (float64, error) {
+	model, err := j.loaded()
+	if err != nil {
+		return 0, err
+	}
+	return model.JudgeEnd(ctx, u)
 }
 
 // synthesizer is a voice. It is loaded by serveEngines in the background, or by the first call.

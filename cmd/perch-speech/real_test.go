@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -92,7 +93,7 @@ func realModels(t *testing.T) (dir string) {
 		must.Succeed(t, m.Verify())
 		jobs[m.Job] = true
 	}
-	if len(jobs) < 3 {
+	if len(jobs) < 4 {
 		t.Skipf("%s has models for %v alone; without the packages of packaging/speech.sh nothing can be tried", dir, jobs)
 	}
 	return dir
@@ -135,4 +136,36 @@ func espeak(t *testing.T) []int16 {
 	pcm, err := r.ReadAll(voice.MicRate)
 	must.Succeed(t, err)
 	return pcm
+}
+
+// TestRealJudge checks the model for the end of turns through Perch's Wyoming client.
+func TestRealJudge(t *testing.T) {
+	dir := realModels(t)
+	address, _ := start(t, dir)
+	engine, err := wyoming.New(wyoming.Options{Address: "tcp://" + address, AnswerWithin: 3 * time.Minute})
+	must.Succeed(t, err)
+	judge := func(pcm []int16) float64 {
+		u := voice.NewUtterance()
+		u.Write(pcm)
+		u.Finish()
+		began := time.Now()
+		p := must.Value(engine.JudgeEnd(t.Context(), u))(t)
+		t.Logf("%.5f after %s", p, time.Since(began).Round(time.Millisecond))
+		return p
+	}
+	silence := make([]int16, voice.MicRate/4)
+	for text, finished := range map[string]bool{
+		"Turn the lights blue, or maybe green.": true, "I went to the market this morning, and bought some apples.": true,
+		"the train was late and": false, "what should I um": false,
+	} {
+		var said []int16
+		must.Succeed(t, engine.Synthesize(t.Context(), text, voice.Options{Language: "en"}, func(pcm []int16) error {
+			said = append(said, pcm...)
+			return nil
+		}))
+		pcm := voice.NewResampler(voice.SpeakerRate, voice.MicRate).Resample(said)
+		if p := judge(slices.Concat(silence, pcm, silence)); (p > 0.5) != finished {
+			t.Errorf("%q is finished with the probability %.2f", text, p)
+		}
+	}
 }

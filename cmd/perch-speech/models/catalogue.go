@@ -9,13 +9,14 @@ const (
 	Hears   = "hears"   // speech recognition
 	Speaks  = "speaks"  // speech synthesis
 	Detects = "detects" // whether somebody speaks, in any language
+	Judges  = "judges"  // whether a person has finished speaking, in any language
 )
 
 // Model is a model of the catalogue.
 type Model struct {
 	Name     string `json:"name"`
-	Job      string `json:"job"`      // Hears, Speaks or Detects
-	Language string `json:"language"` // BCP 47 tag; empty for Detects
+	Job      string `json:"job"`      // Hears, Speaks, Detects or Judges
+	Language string `json:"language"` // BCP 47 tag; empty for Detects and Judges
 	Licence  string `json:"licence"`
 	Source   string `json:"source"` // page about the model and its data
 	Files    []File `json:"files"`
@@ -45,6 +46,9 @@ func Catalogue() []Model {
 		{"silero-vad", Detects, "", "MIT", "https://github.com/snakers4/silero-vad", []File{{detectorFile,
 			"https://raw.githubusercontent.com/snakers4/silero-vad/v5.1.2/src/silero_vad/data/" + detectorFile, 2327524,
 			"2623a2953f6ff3d2c1e61740c6cdb7168133479b267dfef114a4a3cc5bdd788f"}}},
+		{"smart-turn", Judges, "", "BSD-2-Clause", "https://github.com/pipecat-ai/smart-turn", []File{{turnFile,
+			"https://huggingface.co/pipecat-ai/smart-turn-v3/resolve/f766f81d3cfdf7737ac64aad813d91bbfd56bf93/" + turnFile, 8679182,
+			"2bb026316b14a660486a75b1733cd3fbab8c2fd0314dc9af7be49f8cca967e4f"}}},
 		piper("en_US-joe-medium", "en-US", "en/en_US/joe/medium", "CC0-1.0", "https://github.com/NabuCasa/voice-datasets",
 			"58afce0321b8d9c46d7cdf9c16500cc55a793b4220212dba6b70fb788b3baf06", 4794, "3d6d5410b3795cb1950595247ef8f06190719e6fdbfa3a2356d8ec368e1aad33"),
 		piper("en_GB-jenny_dioco-medium", "en-GB", "en/en_GB/jenny_dioco/medium", "see its source", "https://github.com/dioco-group/jenny-tts-dataset",

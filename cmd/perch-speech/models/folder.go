@@ -27,7 +27,7 @@ func (f Folder) Own() string {
 type Installed struct {
 	Name     string `json:"name"`
 	Job      string `json:"job"`
-	Language string `json:"language"` // BCP 47 tag; empty for Detects
+	Language string `json:"language"` // BCP 47 tag; empty for Detects and Judges
 	Dir      string `json:"dir"`
 
 	voice string // path of a Piper voice without the extension .onnx; empty for other models
@@ -113,6 +113,10 @@ func recognize(folder, name string) (m Installed, ok bool) {
 	}
 	if exists(dir, detectorFile) {
 		m.Job = Detects
+		return m, true
+	}
+	if exists(dir, turnFile) {
+		m.Job = Judges
 		return m, true
 	}
 	voices, _ := filepath.Glob(filepath.Join(dir, "*"+settingsEnd)) // Glob fails only for a bad pattern
@@ -222,6 +226,9 @@ func (m Installed) prepare() error {
 	}
 	return nil
 }
+
+// Judge returns the path of the file of a model that judges.
+func (m Installed) Judge() string { return filepath.Join(m.Dir, turnFile) }
 
 // Detector returns the path of the file of a model that detects.
 func (m Installed) Detector() string { return filepath.Join(m.Dir, detectorFile) }

@@ -30,6 +30,7 @@ func TestListFindsModelsThatWerePutThere(t *testing.T) {
 	write(t, folder, "anna", "de_DE-anna-low.onnx", "weights")
 	write(t, folder, "anna", "de_DE-anna-low.onnx.json", voiceSettings)
 	write(t, folder, "detector", "silero_vad.onnx", "weights")
+	write(t, folder, "ends", "smart-turn-v3.2-cpu.onnx", "weights")
 	write(t, folder, "half", "de_DE-half-low.onnx.json", voiceSettings)
 	write(t, folder, "en_US-joe-medium", "en_US-joe-medium.onnx", "shorter than in the catalogue")
 	write(t, folder, "en_US-joe-medium", "en_US-joe-medium.onnx.json", voiceSettings)
@@ -41,7 +42,7 @@ func TestListFindsModelsThatWerePutThere(t *testing.T) {
 	for _, m := range list {
 		got = append(got, m.Name+" "+m.Job+" "+m.Language)
 	}
-	if want := "[anna speaks de-DE detector detects  moonshine-base-ja hears ja]"; fmt.Sprint(got) != want {
+	if want := "[anna speaks de-DE detector detects  ends judges  moonshine-base-ja hears ja]"; fmt.Sprint(got) != want {
 		t.Errorf("found %v, want %s", got, want)
 	}
 }

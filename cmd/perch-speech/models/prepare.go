@@ -26,6 +26,8 @@ const (
 
 	detectorFile = "silero_vad.onnx" // Silero's voice detector
 
+	turnFile = "smart-turn-v3.2-cpu.onnx" // Smart Turn
+
 	partEnd  = ".part" // a file that is not complete
 	fileMode = 0o644
 
