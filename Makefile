@@ -120,7 +120,7 @@ test-peers-homeassistant test-peers-speech: test-peers-%: build install-%
 install-homeassistant install-speech: install-%:
 	packaging/peers/$*.py install
 
-test-speech: deps ## runs perch-speech with real voices and a real recognizer, which it downloads (120 MB); takes some minutes
+test-speech: deps ## runs perch-speech with real voices and a real recognizer, which it downloads (130 MB); takes some minutes
 	packaging/speech.sh bin/speech-models
 	PERCH_SPEECH_MODELS=$(CURDIR)/bin/speech-models go test -count=1 -timeout 30m -v -run '^TestReal' ./cmd/perch-speech
 

@@ -73,7 +73,7 @@ func (a *Appliance) talkOptions(c *config.Config, e *engines.Set) robot.Options 
 			a.behaviours.RecordToolCall(id, tool, arguments)
 		},
 		Greet: c.Robots.Greeting, UserTools: c.Robots.UserTools, PublicURL: c.PublicURL,
-		Recognizer: e.Recognizers, Synthesizer: e.Synthesizers, Hold: e.Acquire, Voice: e.Voice(),
+		Recognizer: e.Hearing(), Synthesizer: e.Synthesizers, Hold: e.Acquire, Voice: e.Voice(),
 		Speech: a.Agents.Characters.Speech(), Character: a.Agents.Characters.Of,
 		Phrases: e.Phrase, Languages: c.Language.List(), Music: music.NewLibrary(c.MusicSources()),
 		Ending:   e.Ending,
