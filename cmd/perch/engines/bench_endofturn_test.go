@@ -27,6 +27,9 @@ type pausedTurn struct {
 	firstEnds   int // samples, as are the following fields
 	restBegins  int
 	restEnds    int
+
+	judge  func([]int16) float64 // returns the probability that the person has finished after a sound; nil without a model
+	judged map[int]float64       // its results, by the number of samples
 }
 
 // text returns the words that were said before a sample.
@@ -55,35 +58,47 @@ func BenchmarkEndOfTurn(b *testing.B) {
 	turns, short := pausedTurns(b, logNormal), pausedTurns(b, func(quantile float64) time.Duration {
 		return 350*time.Millisecond + time.Duration(quantile*150)*time.Millisecond
 	})
-	rules := map[string]func(p *pausedTurn) func(string) voice.Ending{
-		"silence": func(*pausedTurn) func(string) voice.Ending {
-			return func(string) voice.Ending { return voice.UnknownEnding }
-		},
-		"sentences": func(p *pausedTurn) func(string) voice.Ending {
-			return func(text string) voice.Ending { return e.Ending(text, p.language, false) }
-		},
-	}
 	for _, rule := range []string{"silence", "sentences"} {
 		for _, group := range []string{"known", "free"} {
 			b.Run("rule="+rule+"/"+group, func(b *testing.B) {
 				other := func(p *pausedTurn) bool { return p.known != (group == "known") }
 				chosen, short := slices.DeleteFunc(slices.Clone(turns), other), slices.DeleteFunc(slices.Clone(short), other)
 				for b.Loop() {
-					var points []point
-					for silence := 100 * time.Millisecond; silence <= 2500*time.Millisecond; silence += 100 * time.Millisecond {
-						points = append(points, cutsAndWait(b, chosen, silence, rules[rule]))
-					}
-					used := cutsAndWait(b, chosen, voice.DefaultSilence, rules[rule])
-					b.ReportMetric(float64(len(chosen)), "sentences")
-					b.ReportMetric(at(points, 300, point.ms, point.percent), "%cut-at-300ms")
-					b.ReportMetric(at(points, -5, func(p point) float64 { return -p.cut }, point.ms), "ms-wait-at-5%-cut")
-					b.ReportMetric(used.cut, "%cut-as-configured")
-					b.ReportMetric(used.ms(), "ms-wait-as-configured")
-					b.ReportMetric(cutsAndWait(b, short, voice.DefaultSilence, rules[rule]).cut, "%cut-at-350-to-500ms")
+					reportEnds(b, chosen, endRule(e, rule))
+					b.ReportMetric(cutsAndWait(b, short, voice.DefaultSilence, endRule(e, rule)).cut, "%cut-at-350-to-500ms")
 				}
 			})
 		}
 	}
+}
+
+// endRule returns the rule "silence", by which words do not count, or else the rule of the appliance.
+func endRule(e *Set, name string) func(*pausedTurn) func(string) voice.Ending {
+	return func(p *pausedTurn) func(string) voice.Ending {
+		return func(text string) voice.Ending {
+			if name == "silence" {
+				return voice.UnknownEnding
+			}
+			return e.Ending(text, p.language, false)
+		}
+	}
+}
+
+// reportEnds reports the figures of turns by a rule.
+func reportEnds(b *testing.B, turns []*pausedTurn, rule func(*pausedTurn) func(string) voice.Ending) {
+	var points []point
+	for silence := 100 * time.Millisecond; silence <= 5*time.Second; silence += 100 * time.Millisecond {
+		points = append(points, cutsAndWait(b, turns, silence, rule))
+		if last := points[len(points)-1]; last.cut <= 5 && last.ms() >= 300 {
+			break
+		}
+	}
+	used := cutsAndWait(b, turns, voice.DefaultSilence, rule)
+	b.ReportMetric(float64(len(turns)), "sentences")
+	b.ReportMetric(at(points, 300, point.ms, point.percent), "%cut-at-300ms")
+	b.ReportMetric(at(points, -5, func(p point) float64 { return -p.cut }, point.ms), "ms-wait-at-5%-cut")
+	b.ReportMetric(used.cut, "%cut-as-configured")
+	b.ReportMetric(used.ms(), "ms-wait-as-configured")
 }
 
 // point is the result of one silence.
@@ -125,22 +140,33 @@ func cutsAndWait(b *testing.B, turns []*pausedTurn, silence time.Duration, rule 
 	return point{100 * float64(cut) / float64(len(turns)), wait / time.Duration(max(1, len(turns)-cut))}
 }
 
-// ending returns the sample at which the end of the turn is found.
+// ending returns the sample at which the end of the turn is found, or the end of the sound.
 func (p *pausedTurn) ending(b *testing.B, silence time.Duration, ending func(string) voice.Ending) int {
 	const late = voice.MicRate / 10
 	pointer := must.Value(voice.NewEndPointer(silence))(b)
 	u := voice.NewUtterance()
+	paused, since := false, 0
 	for at := 0; at+voice.MicFrame <= len(p.pcm); at += voice.MicFrame {
 		packet := p.pcm[at : at+voice.MicFrame]
 		u.Write(packet)
 		u.SetPartial(p.text(at+voice.MicFrame-late), at+voice.MicFrame)
+		if paused && at+voice.MicFrame >= since+late && p.judge != nil {
+			if _, is := p.judged[since]; !is {
+				p.judged[since] = p.judge(p.pcm[:since])
+			}
+			u.SetEndProbability(p.judged[since])
+		}
 		pointer.Expect(u, ending)
 		if pointer.Feed(packet) == voice.SpeechEnded {
 			return at + voice.MicFrame
 		}
+		if pointer.Paused() && !paused {
+			since = at + voice.MicFrame
+		}
+		paused = pointer.Paused()
+		u.SetPaused(paused)
 	}
-	b.Fatalf("no end of %q was found", p.first+" "+p.rest)
-	return 0
+	return len(p.pcm)
 }
 
 // logNormal returns a quantile of the log-normal distribution of which 55.6 % are above 300 ms, and 5 % above 1600 ms.
@@ -152,6 +178,15 @@ func logNormal(quantile float64) time.Duration {
 // pausedTurns returns the turns of testdata/turns.txt as a robot sends them. In each section the lengths of the
 // pauses are quantiles of their distribution, in a random order.
 func pausedTurns(b *testing.B, pause func(quantile float64) time.Duration) (turns []*pausedTurn) {
+	for i, p := range unspokenTurns(b, pause) {
+		p.speak(b, i%3)
+		turns = append(turns, p)
+	}
+	return turns
+}
+
+// unspokenTurns returns the turns without their sound.
+func unspokenTurns(b *testing.B, pause func(quantile float64) time.Duration) (turns []*pausedTurn) {
 	r := rand.New(rand.NewPCG(9, 10))
 	for section := range strings.SplitSeq(string(must.Value(os.ReadFile("testdata/turns.txt"))(b)), "\n== ") {
 		if section[0] == '#' {
@@ -163,7 +198,6 @@ func pausedTurns(b *testing.B, pause func(quantile float64) time.Duration) (turn
 			first, rest, _ := strings.Cut(lines[i], "|")
 			p := &pausedTurn{language: of[0], known: of[1] == "known", first: strings.TrimSpace(first), rest: strings.TrimSpace(rest)}
 			p.pause = pause((float64(at) + 0.5) / float64(len(lines)))
-			p.speak(b, i%3)
 			turns = append(turns, p)
 		}
 	}
