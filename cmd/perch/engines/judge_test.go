@@ -4,13 +4,19 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"perch/cmd/perch/config"
+	"perch/cmd/perch/drivers"
 	"perch/event"
+	"perch/gateway/wyoming"
 	"perch/must"
 	"perch/voice"
+	"perch/voice/voicetest"
+	wire "perch/voice/wyoming"
 )
 
 // judgingEngine is a recognizer that recognizes an utterance when it is finished, and a judge of its end.
@@ -83,4 +89,32 @@ func TestPausesAreJudgedByTheFirstEngineThatCan(t *testing.T) {
 			})
 		})
 	}
+}
+
+// fixedJudge is a judge and a synthesizer of a server.
+type fixedJudge struct{ scripted }
+
+func (*fixedJudge) JudgeEnd(ctx context.Context, u *voice.Utterance) (float64, error) {
+	return 0.25, u.Wait(ctx)
+}
+
+// TestAServerThatOnlySpeaksCanJudge checks that a Wyoming server that is only configured as a synthesizer judges for another
+// recognizer.
+func TestAServerThatOnlySpeaksCanJudge(t *testing.T) {
+	l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
+	log := slog.New(slog.DiscardHandler)
+	server := must.Value(wyoming.New(wyoming.Options{Listen: l, Synthesizer: &fixedJudge{}, Judge: &fixedJudge{}, Log: log, Name: "perch-speech",
+		Hold: func() func() { return func() {} }}))(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- server.Run(ctx) }()
+	c := config.Default()
+	c.Speech.Synthesizers = []config.Engine{{Kind: "wyoming", Options: &wire.SynthesizerKeys{URL: "tcp://" + l.Addr().String()}}}
+	e := must.Value(New(nil, &c, drivers.Brain{}, nil, nil, log))(t)
+	t.Cleanup(e.Close)
+	if got, err := (judges{e.All}).JudgeEnd(t.Context(), voicetest.Utterance(make([]int16, voice.MicRate))); got != 0.25 || err != nil {
+		t.Errorf("the probability is %v (%v)", got, err)
+	}
+	cancel()
+	must.Succeed(t, <-served)
 }
