@@ -54,6 +54,14 @@ func newConversation(id string) *conversation {
 	return &conversation{turn: make(chan struct{}, 1), robot: err == nil}
 }
 
+// past returns the latest exchanges for a turn in the conversation. The caller holds Mind.mu.
+func (c *conversation) past(t Turn) []Exchange {
+	if len(c.history) > 0 || t.History == nil {
+		t.History = slices.Clone(c.history)
+	}
+	return latest(t.History)
+}
+
 // Limits of the conversations.
 const (
 	maxHistory       = 20 // exchanges of each conversation
@@ -125,9 +133,13 @@ var ErrNoBrain = errors.New("no brain answers")
 // out if out fails, and an error that wraps ErrNoBrain if no brain has answered. After Answer
 // the caller must call AddExchange with the text that was really spoken.
 func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error {
-	if m.complete != nil && t.Robot != "" && t.Name == "" && t.Persona == nil && t.Brain == "" {
-		m.complete(&t)
-	}
+	return m.AnswerDrafted(ctx, nil, t, out)
+}
+
+// AnswerDrafted is Answer for a turn whose answer may have been drafted. If the draft d is the answer to t, AnswerDrafted
+// passes on the replies that were held back, and the brain goes on. Otherwise it discards d, which may be nil.
+func (m *Mind) AnswerDrafted(ctx context.Context, d *Draft, t Turn, out func(Reply) error) error {
+	m.completeTurn(&t)
 	sink, end, err := m.begin(ctx, t, out)
 	if err != nil {
 		return err
@@ -138,10 +150,11 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 	defer done()
 	for _, brain := range sortBrains(brains, t.Brain) {
 		m.publish(t, event.ThinkingStarted{Brain: brain.Name()})
-		err := brain.Think(ctx, sink.turn, sink.send)
+		err := d.answer(ctx, brain, sink.turn, sink.send)
 		if err == nil {
 			return nil
 		}
+		d = nil // it was the first brain's
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -154,6 +167,36 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 		}
 	}
 	return fmt.Errorf("%w: %w", ErrNoBrain, errors.Join(failures...))
+}
+
+// completeTurn calls the function of CompleteTurns if t needs it.
+func (m *Mind) completeTurn(t *Turn) {
+	if m.complete != nil && t.Robot != "" && t.Name == "" && t.Persona == nil && t.Brain == "" {
+		m.complete(t)
+	}
+}
+
+// Write has the brain that comes first write a draft, unless that brain does not draft, or the turn is untrusted. If the
+// draft is taken, Write returns when the brain has answered, and otherwise soon after the end of the draft's context.
+// It must be called once for each draft.
+func (m *Mind) Write(d *Draft) {
+	defer close(d.done)
+	defer d.cancel()
+	t := d.turn
+	m.completeTurn(&t)
+	brains, done := m.brains()
+	defer done()
+	if brains = sortBrains(brains, t.Brain); len(brains) == 0 || t.Untrusted {
+		return
+	}
+	if drafter, is := brains[0].(Drafter); is && drafter.Drafts() {
+		m.mu.Lock()
+		if c, known := m.conversations[t.Conversation]; known {
+			t.History = c.past(t)
+		}
+		m.mu.Unlock()
+		d.write(drafter, t)
+	}
 }
 
 // ErrUnheard is wrapped by the error of Hear if the words of the turn must be recognized.
@@ -223,10 +266,7 @@ func (m *Mind) begin(ctx context.Context, t Turn, out func(Reply) error) (_ *sin
 		c.history = nil
 	}
 	c.stranger = t.Stranger()
-	if len(c.history) > 0 || t.History == nil {
-		t.History = slices.Clone(c.history)
-	}
-	t.History = latest(t.History)
+	t.History = c.past(t)
 	c.emoji = ""
 	return &sink{mind: m, turn: t, out: out, conversation: c}, func() { <-c.turn }, nil
 }

@@ -41,6 +41,22 @@ type Turn struct {
 	// Publish publishes the events of the turn. If it is nil, the Mind publishes them for Robot and
 	// Session.
 	Publish func(event.Event)
+
+	settled <-chan struct{} // see Settle; nil if the person has finished speaking
+}
+
+// Settle waits until it is certain that the person has finished speaking. It returns ctx's error if ctx ends first, as it
+// does if the person goes on. Only turns of a Draft have to wait.
+func (t Turn) Settle(ctx context.Context) error {
+	if t.settled == nil {
+		return nil
+	}
+	select {
+	case <-t.settled:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Stranger reports whether the turn is with a robot that the owner has not adopted.
