@@ -82,6 +82,9 @@ func (b *Brain) bookFor(tag string) *Book {
 // Name returns "reflex".
 func (*Brain) Name() string { return "reflex" }
 
+// Drafts implements agent.Drafter.
+func (*Brain) Drafts() bool { return true }
+
 // match is the intent that an utterance has matched.
 type match struct {
 	intent intent
@@ -117,6 +120,11 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 // run carries out the command and sends its answer.
 func (c *command) run(ctx context.Context, m match) error {
 	c.match = m
+	if m.intent.Action != "" {
+		if err := c.turn.Settle(ctx); err != nil {
+			return err
+		}
+	}
 	answer, err := actions()[m.intent.Action](ctx, c)
 	if err != nil {
 		return err

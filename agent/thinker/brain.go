@@ -209,6 +209,9 @@ func (k *Brain) Hears() bool {
 	return is
 }
 
+// Drafts implements agent.Drafter.
+func (k *Brain) Drafts() bool { return !k.Hears() }
+
 // DescribeImage has the model answer a question about a picture. It returns agent.ErrBlind if the driver of the model
 // does not support pictures, and an error that wraps agent.ErrAway if there is no answer within modelWithin.
 func (k *Brain) DescribeImage(ctx context.Context, l agent.Look) (string, error) {

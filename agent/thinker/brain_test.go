@@ -664,3 +664,42 @@ func TestAPersonaInThePrompt(t *testing.T) {
 		}
 	}
 }
+
+// TestADraftRunsNoTools checks that the model's text is written while the person may still go on, and its calls run once
+// the answer is certain.
+func TestADraftRunsNoTools(t *testing.T) {
+	for _, certain := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			m := &model{script: []message{{texts: []string{"I turn."}, calls: []thinker.ToolCall{call("1", "self_robot_turn", `{"yaw":5}`)}}, {texts: []string{"Done."}}}}
+			body, bus := &arm{}, event.NewBus()
+			defer bus.Close()
+			mind := agent.NewMind(agent.Always(thinker.New(thinker.Options{Model: m})), agent.NewMemory(&storetest.Table[agent.Entry]{}), bus, slog.New(slog.DiscardHandler))
+			ctx, cancel := context.WithCancel(t.Context())
+			said := 0
+			in := agent.Turn{Conversation: "c", Text: "Hello", Now: noon, Body: body}
+			d := agent.NewDraft(ctx, in, func(r agent.Reply) {
+				if _, says := r.(agent.Say); says {
+					said++
+				}
+			})
+			written := make(chan struct{})
+			go func() {
+				defer close(written)
+				mind.Write(d)
+			}()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if said != 1 || len(body.called) > 0 || len(m.asked) != 1 {
+				t.Errorf("said %d sentences, called %v, asked %d times", said, body.called, len(m.asked))
+			}
+			if certain {
+				must.Succeed(t, mind.AnswerDrafted(ctx, d, in, func(agent.Reply) error { return nil }))
+			}
+			cancel()
+			<-written
+			if calls := len(body.called); (calls == 1) != certain || (len(m.asked) == 2) != certain {
+				t.Errorf("certain %v: %d calls, asked %d times", certain, calls, len(m.asked))
+			}
+		})
+	}
+}

@@ -175,6 +175,9 @@ func (k *Brain) logLeftOut(names []string) {
 // Calls of tools that may not run together run one after the other, all others concurrently.
 // It fails only if ctx ends or sending replies fails.
 func (r *turnRun) run(ctx context.Context, calls []ToolCall) ([]Message, error) {
+	if err := r.turn.Settle(ctx); err != nil {
+		return nil, err
+	}
 	r.acted = true
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
