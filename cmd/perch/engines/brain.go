@@ -60,7 +60,7 @@ func (e *Set) addBrains(c *config.Config, h drivers.Brain, persona agent.Persona
 		}
 		n := e.addConfigured("brain", b, brain, log)
 		n.Brain = brain
-		e.Brains = append(e.Brains, watchedBrain{brain, n.condition, false})
+		e.Brains = append(e.Brains, watchedBrain{Brain: brain, condition: n.condition, billed: n.Cost == config.CostBilled})
 	}
 	return nil
 }

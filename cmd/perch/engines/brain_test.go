@@ -10,6 +10,9 @@ import (
 
 	"perch/agent"
 	"perch/agent/acp"
+	"perch/agent/openai"
+	"perch/agent/reflex"
+	"perch/agent/thinker"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/drivers"
 	"perch/event"
@@ -35,7 +38,7 @@ func TestTimeoutIncludesTheGreeting(t *testing.T) {
 // failed.
 func TestAPassedOverStrangerIsNoFailure(t *testing.T) {
 	n := newCondition("brain acp", slog.New(slog.DiscardHandler), func(event.Event) {}, time.Now)
-	b := watchedBrain{passing{}, n, false}
+	b := watchedBrain{Brain: passing{}, condition: n}
 	for range 3 {
 		if err := b.Think(t.Context(), agent.Turn{Robot: "a0b1c2d3e4f5", Untrusted: true}, nil); !errors.Is(err, agent.ErrStranger) {
 			t.Fatal(err)
@@ -61,6 +64,46 @@ func TestABrainIsWaitedForAsLongAsTheNextCanAnswer(t *testing.T) {
 	for i, want := range []time.Duration{remote.Patience, remote.Patience, 0} {
 		if got := responseTimeout(list, i); got != want {
 			t.Errorf("%d: %s, want %s", i, got, want)
+		}
+	}
+}
+
+// TestWhichBrainsDraft: a brain begins to answer before people have certainly finished speaking only if its driver can
+// hold back its effects, and nobody is billed for an answer that is thrown away.
+func TestWhichBrainsDraft(t *testing.T) {
+	model := func(url string) config.Engine {
+		return config.Engine{Kind: "openai", Options: &thinker.BrainKeys[openai.Options]{Model: openai.Options{URL: url, Model: "m"}}}
+	}
+	for name, c := range map[string]struct {
+		brain config.Engine
+		want  bool
+	}{
+		"reflex":                  {config.Engine{Kind: "reflex", Options: &reflex.Keys{}}, true},
+		"a model at home":         {model("http://192.168.1.9:11434/v1"), true},
+		"a model on this machine": {model("http://127.0.0.1:8080/v1"), true},
+		"a model on the internet": {model("https://api.openai.com/v1"), false},
+		"a coding agent":          {config.Engine{Kind: "acp", Options: &acp.Options{Command: []string{"sleep", "60"}}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conf := config.Default()
+			conf.Brains = []config.Engine{c.brain}
+			e, err := New(nil, &conf, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler))
+			must.Succeed(t, err)
+			defer e.Close()
+			if got := e.Brains[0].(agent.Drafter).Drafts(); got != c.want {
+				t.Errorf("drafts: %v", got)
+			}
+		})
+	}
+}
+
+// TestWhichSynthesizersAreBilled checks BillsSpeech.
+func TestWhichSynthesizersAreBilled(t *testing.T) {
+	for kind, want := range map[string]bool{"espeak": false, "elevenlabs": true} {
+		e := &Set{}
+		n := e.addConfigured("synthesizer", config.Engine{Kind: kind}, nil, slog.New(slog.DiscardHandler))
+		if got := e.BillsSpeech(); got != want {
+			t.Errorf("%s: %v (%s)", kind, got, n.Cost)
 		}
 	}
 }

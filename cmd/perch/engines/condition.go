@@ -190,7 +190,8 @@ func (m watchedSynthesizer) Synthesize(ctx context.Context, text string, o voice
 type watchedBrain struct {
 	agent.Brain
 	*condition
-	trial bool // use the engine even if it has just failed
+	trial  bool // use the engine even if it has just failed
+	billed bool // whether its provider may bill each use
 }
 
 // waitBegan returns when the wait for an engine began: at began, or when the person stopped speaking, if that was
@@ -240,6 +241,13 @@ func (m watchedBrain) limits() error {
 func (m watchedBrain) Hears() bool {
 	hearer, is := m.Brain.(agent.Hearer)
 	return is && hearer.Hears() && m.resting(m.trial) == nil
+}
+
+// Drafts implements agent.Drafter. A brain that may be billed does not draft, because nobody hears what it writes if the
+// person goes on.
+func (m watchedBrain) Drafts() bool {
+	drafter, is := m.Brain.(agent.Drafter)
+	return is && drafter.Drafts() && !m.billed && m.resting(m.trial) == nil
 }
 
 // DescribeImage implements agent.Seer. It returns agent.ErrBlind if the brain is not a Seer.

@@ -215,10 +215,10 @@ func TestWhoseFaultItIs(t *testing.T) {
 			return watchedSynthesizer{&scripted{}, c, false}.Synthesize(t.Context(), "x", voice.Options{}, func([]int16) error { return gone })
 		},
 		"the listener of an answer": func(c *condition) error {
-			return watchedBrain{&scripted{}, c, false}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return gone })
+			return watchedBrain{Brain: &scripted{}, condition: c}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return gone })
 		},
 		"a brain that failed its turn": func(c *condition) error {
-			return watchedBrain{&scripted{err: gone}, c, false}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return nil })
+			return watchedBrain{Brain: &scripted{err: gone}, condition: c}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return nil })
 		},
 		"a cancelled utterance": func(c *condition) error {
 			_, err := watchedRecognizer{&scripted{err: voice.ErrUnavailable}, c, false}.Recognize(cancelled, voice.NewUtterance(), voice.Options{})
@@ -235,7 +235,7 @@ func TestWhoseFaultItIs(t *testing.T) {
 		})
 	}
 	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
-		away := watchedBrain{&scripted{err: agent.ErrAway}, c, false}
+		away := watchedBrain{Brain: &scripted{err: agent.ErrAway}, condition: c}
 		if err := away.Think(t.Context(), agent.Turn{}, nil); !errors.Is(err, agent.ErrAway) || c.Resting() == nil {
 			t.Errorf("a brain that is away: %v, resting %v", err, c.Resting())
 		}
@@ -319,7 +319,7 @@ func TestLimitationEnds(t *testing.T) {
 		brain := &limited{scripted: &scripted{}}
 		think := func(limits error) {
 			brain.next = limits
-			must.Succeed(t, watchedBrain{brain, c, false}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return nil }))
+			must.Succeed(t, watchedBrain{Brain: brain, condition: c}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return nil }))
 			if c.Limits() != limits {
 				t.Errorf("shown %v, want %v", c.Limits(), limits)
 			}
@@ -328,7 +328,7 @@ func TestLimitationEnds(t *testing.T) {
 		think(nil)
 		c.RecordLimits(agent.ErrBlind) // by a check
 		brain.next = nil
-		must.Succeed(t, watchedBrain{brain, c, false}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return nil }))
+		must.Succeed(t, watchedBrain{Brain: brain, condition: c}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return nil }))
 		if c.Limits() == nil {
 			t.Error("a turn without an image shows that the brain sees")
 		}
@@ -522,7 +522,7 @@ func TestWaits(t *testing.T) {
 		wants(3, 1000, 1000)
 		_ = watchedSynthesizer{engine, c, true}.Synthesize(t.Context(), "words", voice.Options{}, func([]int16) error { return nil })
 		wants(0, 0, 0)
-		_ = watchedBrain{engine, c, false}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return nil })
+		_ = watchedBrain{Brain: engine, condition: c}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return nil })
 		wants(1, 1000, 1000)
 		for i := range 2 * maxWaits {
 			c.waits.add(time.Duration(i) * time.Second)

@@ -269,6 +269,11 @@ func (e *Set) SharedEngines() (r voice.Recognizers, s voice.Synthesizers) {
 	return r, s
 }
 
+// BillsSpeech reports whether the provider of a synthesizer may bill each use.
+func (e *Set) BillsSpeech() bool {
+	return slices.ContainsFunc(e.All, func(n *Engine) bool { return n.List == "synthesizer" && n.Cost == config.CostBilled })
+}
+
 // ReplaceRecognizers replaces the configured recognizers by r, for measurements.
 func (e *Set) ReplaceRecognizers(r voice.Recognizers) { e.Recognizers, e.loads = r, nil }
 

@@ -141,7 +141,7 @@ func (t Trials) Answer(ctx context.Context, part, text string, out func(sentence
 	default:
 		return admin.ErrNoEngine
 	}
-	brain := watchedBrain{n.Brain, n.condition, true}
+	brain := watchedBrain{Brain: n.Brain, condition: n.condition, trial: true}
 	defer brain.Forget(tryConversation)
 	turn := agent.Turn{Conversation: tryConversation, Text: text, Now: time.Now().In(t.zone), Language: t.speech().Language}
 	return brain.Think(ctx, turn, func(r agent.Reply) error {
