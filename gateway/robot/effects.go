@@ -150,7 +150,7 @@ func (l *loop) handleMCPResponse(payload []byte) {
 func (l *loop) beginTurn(ctx context.Context, start dialogue.TurnStart) {
 	ctx, cancel := context.WithCancel(ctx)
 	l.number++
-	t := newTurn(l.session, l.number, start, l.player.StartSpeech(), cancel)
+	t := newTurn(ctx, l.session, l.number, start, l.player.StartSpeech(), cancel)
 	l.turn, l.spoken = t, nil
 	if start.Announcement.Sound == nil {
 		l.turnCount++
@@ -172,7 +172,7 @@ func (l *loop) startUtterance() *voice.Utterance {
 	if l.utterance != nil {
 		l.utterance.Finish() // otherwise its recognizer would wait forever
 	}
-	l.utterance, l.hearing = voice.NewUtterance(), ""
+	l.utterance, l.hearing, l.ending, l.drafted = voice.NewUtterance(), "", "", false
 	l.mic.writeBuffered(l.utterance.Write)
 	return l.utterance
 }

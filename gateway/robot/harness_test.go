@@ -306,12 +306,26 @@ func (s soundFiles) Load(_ context.Context, name string) ([]int16, error) {
 type scriptedMind struct {
 	answer func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
 	hear   func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error // nil if no brain understands speech
+	drafts *agent.Mind                                                                // answers in place of answer, and writes drafts; nil if no answer is drafted
 
 	mu         sync.Mutex
 	remembered []agent.Exchange
 }
 
 func (m *scriptedMind) Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
+	return m.AnswerDrafted(ctx, nil, t, out)
+}
+
+func (m *scriptedMind) Write(d *agent.Draft) {
+	if m.drafts != nil {
+		m.drafts.Write(d)
+	}
+}
+
+func (m *scriptedMind) AnswerDrafted(ctx context.Context, d *agent.Draft, t agent.Turn, out func(agent.Reply) error) error {
+	if m.drafts != nil {
+		return m.drafts.AnswerDrafted(ctx, d, t, out)
+	}
 	return m.answer(ctx, t, out)
 }
 

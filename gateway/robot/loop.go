@@ -18,6 +18,8 @@ type loop struct {
 	number    int              // number of the latest turn; the first turn has number 1
 	utterance *voice.Utterance // nil if no utterance is under way
 	hearing   string           // latest published text of the utterance under way
+	ending    string           // latest text of the utterance under way that may be all of it
+	drafted   bool             // an answer was drafted in the current pause of the utterance
 	spoken    []string         // sentences of the turn that the robot has begun to play
 	turnCount int              // turns so far, without played sounds
 	closedWhy string           // why the channel was closed; empty while the session is open

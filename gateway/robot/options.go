@@ -55,6 +55,10 @@ type robots interface {
 type mind interface {
 	// Answer answers a turn: it passes each reply to out, in order.
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
+	// Write writes a draft of an answer. It blocks.
+	Write(d *agent.Draft)
+	// AnswerDrafted is Answer with a draft of the answer, which may be nil.
+	AnswerDrafted(ctx context.Context, d *agent.Draft, t agent.Turn, out func(agent.Reply) error) error
 	// Hears reports whether Hear can answer; first is a value of agent.Turn.Brain.
 	Hears(first string) bool
 	// Hear is Answer for a turn with Speech in place of Text. Its error wraps agent.ErrUnheard if the words must be
@@ -112,7 +116,10 @@ type Options struct {
 	// Ending tells whether more words are likely to follow a text in a language. If answer is true, a
 	// question waits for the text as its answer. Ending does not block.
 	Ending func(text, language string, answer bool) voice.Ending
-	Greet  bool // whether a wake word is answered with a phrase
+	// SpeaksAhead is whether a sentence may be synthesized before it is certain that it is played. It is false if
+	// the provider of a synthesizer may bill each use.
+	SpeaksAhead bool
+	Greet       bool // whether a wake word is answered with a phrase
 	// Patience is how long an agent may send nothing, neither text nor a tool's status, before the
 	// turn fails. Without this limit, the robot's microphone would stay open while an agent hangs.
 	Patience time.Duration

@@ -191,7 +191,9 @@ func (l *loop) handleAudio(ctx context.Context, a xiaozhi.Audio) {
 		edge = l.mic.endPointer.Feed(pcm)
 	}
 	if edge == voice.NoEdge && l.utterance != nil {
-		l.utterance.SetPaused(l.mic.endPointer.Paused())
+		paused := l.mic.endPointer.Paused()
+		l.utterance.SetPaused(paused)
+		l.draftAnswer(paused)
 	}
 	l.tap.PacketFromRobot(l.mic.endPointer.Voiced() || l.state.Mode() == xiaozhi.Manual && l.state.Hearing())
 	switch edge {
@@ -210,6 +212,24 @@ func (l *loop) expectEnding() {
 		return
 	}
 	l.mic.endPointer.Expect(l.utterance, func(text string) voice.Ending {
-		return l.turn.options.Ending(text, l.turn.options.Character(l.robot.ID).Speech.Language, l.state.Asking())
+		ending := l.turn.options.Ending(text, l.turn.options.Character(l.robot.ID).Speech.Language, l.state.Asking())
+		if l.ending = text; ending == voice.Unfinished || l.state.Asking() {
+			l.ending = ""
+		}
+		return ending
 	})
+}
+
+// draftAnswer begins to answer the utterance if the person pauses after a text that may be all of it, once in each
+// pause. If the person goes on, it discards the draft.
+func (l *loop) draftAnswer(paused bool) {
+	switch {
+	case l.turn == nil || !l.turn.start.Utterance:
+	case !paused && l.drafted:
+		l.turn.keepDraft(nil)
+		l.ending, l.drafted = "", false
+	case paused && !l.drafted && l.ending != "" && l.utterance.Partial().Text == l.ending:
+		l.drafted = true
+		l.turn.draftAnswer(l.ending)
+	}
 }

@@ -286,13 +286,13 @@ type slow struct {
 	turns gauge
 }
 
-func (s *slow) Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
+func (s *slow) AnswerDrafted(ctx context.Context, d *agent.Draft, t agent.Turn, out func(agent.Reply) error) error {
 	defer s.turns.enter()()
 	select {
 	case <-s.let:
 	case <-ctx.Done():
 	}
-	return s.mind.Answer(ctx, t, out)
+	return s.mind.AnswerDrafted(ctx, d, t, out)
 }
 
 // TestStrangersThinkInMeasure checks that only a few strangers' turns are answered at a time, and the owner's turn in

@@ -33,7 +33,11 @@ type turn struct {
 	utterances chan *voice.Utterance // spoken answers to the turn's question
 	answers    chan agent.Answer     // answers to the turn's question that the loop has found, such as a touch
 	decisions  chan agent.Answer     // answers to the turn's question that the owner has given elsewhere
+	ctx        context.Context       // of run
 	cancel     context.CancelFunc
+
+	draft atomic.Pointer[draft] // begun by the loop; nil if there is none
+	taken *draft                // the draft of the words that were recognized; may be nil
 
 	clock      stages
 	details    turnDetails
@@ -56,12 +60,52 @@ type turn struct {
 
 // newTurn returns a turn with the current options. The loop's goroutine calls newTurn, and then calls run in
 // another goroutine.
-func newTurn(s *session, number int, start dialogue.TurnStart, speech *playback.Speech, cancel context.CancelFunc) *turn {
+func newTurn(ctx context.Context, s *session, number int, start dialogue.TurnStart, speech *playback.Speech, cancel context.CancelFunc) *turn {
 	o, release := s.shared.acquire()
 	return &turn{
-		session: s, number: number, start: start, cancel: cancel, options: o, release: sync.OnceFunc(release), character: o.Character(s.robot.ID), speech: speech,
+		session: s, number: number, start: start, ctx: ctx, cancel: cancel, options: o, release: sync.OnceFunc(release), character: o.Character(s.robot.ID), speech: speech,
 		utterances: make(chan *voice.Utterance, 1), answers: make(chan agent.Answer, 1),
 		decisions: make(chan agent.Answer, 1), end: agent.Continue,
+	}
+}
+
+// draftAnswer begins to answer a text in another goroutine, unless the options have changed since the turn began. The
+// loop calls draftAnswer before the end of the utterance.
+func (t *turn) draftAnswer(text string) {
+	o, release := t.session.shared.acquire()
+	if o != t.options {
+		release()
+		return
+	}
+	synthesizer := o.Synthesizer
+	if !o.SpeaksAhead {
+		synthesizer = nil
+	}
+	d := newDraft(t.ctx, t.input(strings.TrimSpace(text), nil), synthesizer, t.character.Speech)
+	t.keepDraft(d)
+	t.session.turns.Go(func() {
+		defer release()
+		t.session.toolbox.AwaitList(d.ctx)
+		d.write(t.session.Mind)
+	})
+}
+
+// keepDraft replaces the turn's draft by d, which may be nil, and discards the one before.
+func (t *turn) keepDraft(d *draft) {
+	if before := t.draft.Swap(d); before != nil {
+		before.cancel()
+	}
+}
+
+// takeDraft sets t.taken to the draft of the answer to a text, if there is one, and discards a draft for another text.
+func (t *turn) takeDraft(text string) {
+	d := t.draft.Swap(nil)
+	switch {
+	case d == nil:
+	case d.text == text:
+		t.taken = d
+	default:
+		d.cancel()
 	}
 }
 
@@ -184,6 +228,8 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 		t.playPhrase(ctx, phraseMoment)
 	})
 	t.clock.endStage(event.StageRecognize)
+	text := strings.TrimSpace(transcript.Text)
+	t.takeDraft(text)
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
@@ -210,7 +256,6 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 		}
 		return "", nil
 	}
-	text := strings.TrimSpace(transcript.Text)
 	t.session.tap.Recognized(text)
 	t.setLanguage(transcript.Language)
 	return text, nil
@@ -259,25 +304,36 @@ func (t *turn) askAgent(ctx context.Context, text string) error {
 		}
 		defer release()
 	}
-	return t.ask(ctx, s.Mind.Answer, text, nil)
+	return t.ask(ctx, func(ctx context.Context, in agent.Turn, out func(agent.Reply) error) error {
+		var drafted *agent.Draft
+		if t.taken != nil {
+			drafted = t.taken.answer
+		}
+		return s.Mind.AnswerDrafted(ctx, drafted, in, out)
+	}, text, nil)
 }
 
-// ask has answer, a method of the mind, answer a text or the speech in an utterance, and speaks a phrase if the agent
-// fails. An error that wraps agent.ErrUnheard is no such failure.
-func (t *turn) ask(ctx context.Context, answer func(context.Context, agent.Turn, func(agent.Reply) error) error, text string, u *voice.Utterance) error {
+// input returns the agent's input for a text or the speech in an utterance.
+func (t *turn) input(text string, u *voice.Utterance) agent.Turn {
 	s := t.session
-	within, giveUp := context.WithCancelCause(ctx)
-	defer giveUp(nil)
-	watch := time.AfterFunc(t.options.Patience, func() { giveUp(errSilent) })
-	defer watch.Stop()
-	err := answer(within, agent.Turn{
+	return agent.Turn{
 		Conversation: string(s.robot.ID), Robot: s.robot.ID, Session: s.id, Untrusted: !t.trusted.Load(), Text: text, Speech: u,
 		Now: time.Now().In(t.options.Zone), Language: t.character.Speech.Language, Name: t.character.Name, Persona: t.character.Persona, Brain: t.character.Brain, Body: body{t}, Music: t.music(),
 		Publish: func(e event.Event) {
 			t.details.add(e)
 			s.publish(e)
 		},
-	}, func(r agent.Reply) error {
+	}
+}
+
+// ask has answer, a method of the mind, answer a text or the speech in an utterance, and speaks a phrase if the agent
+// fails. An error that wraps agent.ErrUnheard is no such failure.
+func (t *turn) ask(ctx context.Context, answer func(context.Context, agent.Turn, func(agent.Reply) error) error, text string, u *voice.Utterance) error {
+	within, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	watch := time.AfterFunc(t.options.Patience, func() { giveUp(errSilent) })
+	defer watch.Stop()
+	err := answer(within, t.input(text, u), func(r agent.Reply) error {
 		watch.Stop() // the time for speaking and asking does not count
 		defer watch.Reset(t.options.Patience)
 		return t.handleReply(within, r)
@@ -365,11 +421,17 @@ func (t *turn) speakSentence(ctx context.Context, text string) error {
 	}
 	audible, options := false, t.character.Speech
 	options.Emotion = t.face
-	err := t.options.Synthesizer.Synthesize(ctx, text, options, func(pcm []int16) error {
+	play := func(pcm []int16) error {
 		t.clock.endStage(event.StageFirstAudio)
 		audible, t.audible = true, true
 		return t.speech.Sound(ctx, pcm)
-	})
+	}
+	var err error
+	if ahead := t.taken.take(text, options); ahead != nil {
+		err = ahead.play(ctx, play)
+	} else {
+		err = t.options.Synthesizer.Synthesize(ctx, text, options, play)
+	}
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err

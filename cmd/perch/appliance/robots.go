@@ -76,7 +76,7 @@ func (a *Appliance) talkOptions(c *config.Config, e *engines.Set) robot.Options 
 		Recognizer: e.Hearing(), Synthesizer: e.Synthesizers, Hold: e.Acquire, Voice: e.Voice(),
 		Speech: a.Agents.Characters.Speech(), Character: a.Agents.Characters.Of,
 		Phrases: e.Phrase, Languages: c.Language.List(), Music: music.NewLibrary(c.MusicSources()),
-		Ending:   e.Ending,
+		Ending: e.Ending, SpeaksAhead: !e.BillsSpeech(),
 		Loudness: &a.loudness,
 		Quiet:    a.isQuiet,
 		Waits:    a.Notices.Waits,
