@@ -42,7 +42,7 @@ type session struct {
 	tap      transcript.Tap
 	unsaved  unsaved
 	trying   sync.Mutex     // held while a source of music is tried
-	turns    sync.WaitGroup // running turns, and other goroutines that may wait for the disk
+	turns    sync.WaitGroup // running turns, drafts of answers, and other goroutines that may wait for the disk
 
 	muted    atomic.Bool                    // the robot's sound is dropped on arrival
 	question atomic.Pointer[agent.Question] // question that waits for an answer; nil if no question waits

@@ -44,7 +44,8 @@ type Engine struct {
 }
 
 // Wait describes how long people waited for an engine in its latest uses: from the end of their speech to its transcript,
-// from a text to its first sound, or from a question to the beginning of the reply.
+// from a text to its first sound, or from a question to the beginning of the reply. People wait less for an engine that begins
+// before their speech has certainly ended (agent.Draft).
 type Wait struct {
 	Uses   int   `json:"uses"`
 	Median int64 `json:"median"` // in milliseconds
