@@ -43,6 +43,9 @@ func allRuns() []run {
 			{"end of speech to first packet, embedded engines, p50", "BenchmarkSpoken", "ms-speech-to-sound-p50", "ms", maximum, 600, ""},
 			{"sentences of these that are misunderstood", "BenchmarkSpoken", "wrong", "", maximum, 0, ""},
 		}},
+		{program, "^BenchmarkSpokenToModel$", "1x", []row{
+			{"end of speech to first packet, a model that takes 400 ms, p50", "BenchmarkSpokenToModel", "ms-speech-to-sound-p50", "ms", maximum, 750, ""},
+		}},
 		{"cmd/perch/engines", "^BenchmarkPauses$/^pause=350ms$", "1x", []row{
 			{"quiet that ends an utterance, p50", pauses, "ms-quiet-p50", "ms", maximum, 600, ""},
 			{"sentences cut by a pause of 350 ms", pauses, "cut", "", maximum, 0, "the soft end of a word counts as silence, too"},

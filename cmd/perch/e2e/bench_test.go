@@ -132,8 +132,24 @@ func BenchmarkMemory(b *testing.B) {
 func BenchmarkSpoken(b *testing.B) {
 	a := start(b, b.TempDir())
 	defer a.stop()
-	texts := []string{"what time is it", "what day is it", "what is your name", "who are you", "tell me a joke", "how are you",
-		"where are my keys", "look left", "nod your head", "good morning"}
+	measureSpoken(b, a, "what time is it", "what day is it", "what is your name", "who are you", "tell me a joke", "how are you",
+		"where are my keys", "look left", "nod your head", "good morning")
+}
+
+// BenchmarkSpokenToModel is BenchmarkSpoken with a language model that takes 400 ms for its first sentence.
+func BenchmarkSpokenToModel(b *testing.B) {
+	p := appliancetest.NewPeers(b)
+	p.Words, p.Every = []string{"😊", " It", " is", " three", " o'clock."}, 100*time.Millisecond
+	configured, peers := appliancetest.Config(), appliancetest.Config()
+	p.Use(&peers)
+	configured.Brains = peers.Brains
+	a := start(b, b.TempDir(), "--config", writtenConfig(b, configured))
+	defer a.stop()
+	measureSpoken(b, a, "what time is it", "what day is it", "what is your name", "tell me a joke", "how are you", "good morning")
+}
+
+// measureSpoken has a robot say each text, and reports how long it waited for the answers.
+func measureSpoken(b *testing.B, a *process, texts ...string) {
 	for b.Loop() {
 		robot, err := simrobot.New(simrobot.Options{OTA: a.ota(), MAC: "A0:B1:C2:D3:E4:F5", Say: appliancetest.Sentences(b, texts...)})
 		if err == nil {
