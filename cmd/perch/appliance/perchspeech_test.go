@@ -17,12 +17,12 @@ func TestPerchSpeechIsUsedWhileItRuns(t *testing.T) {
 	h := appliancetest.Configured(t, "", func(s *config.Source) {
 		s.Speech = &config.PerchSpeech{Address: "tcp://" + address, Every: 5 * time.Millisecond}
 	})
-	if h.Part("perch-speech").Name != "" || h.Part("synthesizer wyoming").Name != "" {
+	if h.Part("perch-speech synthesizer").Name != "" || h.Part("synthesizer wyoming").Name != "" {
 		t.Error("perch-speech is used before it runs")
 	}
 	stop := appliancetest.StartPerchSpeech(t, address, "en-US")
 	h.Eventually("perch-speech is used", func() bool { return h.Part("synthesizer wyoming").OK })
-	if part := h.Part("perch-speech"); !strings.Contains(part.Note, "robots speak with its anna; it offers nothing to hear with") {
+	if part := h.Part("perch-speech synthesizer"); part.Note != "robots use its anna" {
 		t.Errorf("the status says %q", part.Note)
 	}
 	if h.Part("synthesizer espeak").Name == "" || h.Part("recognizer wyoming").Name != "" {
@@ -33,7 +33,7 @@ func TestPerchSpeechIsUsedWhileItRuns(t *testing.T) {
 	}
 	stop()
 	h.Eventually("the default voice is used again", func() bool { return h.Part("synthesizer wyoming").Name == "" })
-	if h.Part("perch-speech").Name != "" {
+	if h.Part("perch-speech synthesizer").Name != "" {
 		t.Error("perch-speech is reported after its end")
 	}
 }

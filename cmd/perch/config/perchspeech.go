@@ -84,26 +84,26 @@ func (c *Config) hasVoice() bool {
 }
 
 // Conditions returns what perch-speech offers and whether c uses it, or nothing if perch-speech does not run on this machine.
-func (p *PerchSpeech) Conditions(c *Config) []health.Part {
+func (p *PerchSpeech) Conditions(c *Config) (parts []health.Part) {
 	offer := p.latest()
-	if len(offer.Hears)+len(offer.Speaks) == 0 {
-		return nil
-	}
-	describe := func(verb string, models []wyoming.Model, key string, list []Engine, hasVoice bool) string {
-		why := key + " is configured, and it is not the first there"
-		switch {
-		case len(models) == 0:
-			return "it offers nothing to " + verb + " with"
-		case driver.Value[string](list[0].Options, "url") == p.Address:
-			return fmt.Sprintf("robots %s with its %s", verb, wyoming.Names(models))
-		case !c.speaksAny(models):
-			why = "that is for none of the languages in the configuration"
-		case hasVoice:
-			why = "the configuration names another voice"
+	add := func(name string, models []wyoming.Model, key string, list []Engine, hasVoice bool) {
+		if len(models) == 0 {
+			return
 		}
-		return fmt.Sprintf("robots do not %s with its %s, because %s", verb, wyoming.Names(models), why)
+		part, names := health.Part{Name: name, OK: true}, wyoming.Names(models)
+		switch {
+		case driver.Value[string](list[0].Options, "url") == p.Address:
+			part.Note = fmt.Sprintf("robots use its %s", names)
+		case !c.speaksAny(models):
+			part.Note = fmt.Sprintf("robots do not use its %s, which is for none of their languages", names)
+		case hasVoice:
+			part.Note = fmt.Sprintf("robots do not use its %s, because the configuration names another voice", names)
+		default:
+			part.Note = fmt.Sprintf("robots do not use its %s, because %s is configured and begins with another engine", names, key)
+		}
+		parts = append(parts, part)
 	}
-	return []health.Part{{Name: "perch-speech", OK: true, Note: "runs on this machine; " +
-		describe("speak", offer.Speaks, "speech.synthesizers", c.Speech.Synthesizers, c.hasVoice()) + "; " +
-		describe("hear", offer.Hears, "speech.recognizers", c.Speech.Recognizers, false)}}
+	add("perch-speech synthesizer", offer.Speaks, "speech.synthesizers", c.Speech.Synthesizers, c.hasVoice())
+	add("perch-speech recognizer", offer.Hears, "speech.recognizers", c.Speech.Recognizers, false)
+	return parts
 }

@@ -35,10 +35,10 @@ func TestPerchSpeechComesBeforeDefaults(t *testing.T) {
 	check("", "sphinx  espeak", "")
 	appliancetest.StartPerchSpeech(t, address, "en-US")
 	withVoice := appliancetest.WriteConfig(t, "---\nvoice: en-gb\n---\nYou are small.")
-	const used, configured, otherVoice = "robots speak with its anna", "anna, because speech.synthesizers is configured", "anna, because the configuration names another"
+	const used, configured, otherVoice = "robots use its anna", "anna, because speech.synthesizers is configured", "anna, because the configuration names another"
 	for text, want := range map[string][2]string{
 		"":                   {"sphinx  wyoming espeak", used},
-		"language: de":       {"sphinx  espeak", "none of the languages"},
+		"language: de":       {"sphinx  espeak", "none of their languages"},
 		"language: [ja, en]": {"sphinx  wyoming openjtalk espeak", used},
 		"{language: de, robots: {each: [{robot: a0b1c2d3e4f5, language: en}]}}": {"sphinx  wyoming espeak", used},
 		"speech: {synthesizers: [{kind: espeak}]}":                              {"sphinx  espeak", configured},
