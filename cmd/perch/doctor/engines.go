@@ -29,13 +29,15 @@ const sampleQuestion = "Please say hello to me in one short sentence."
 // agent.
 const trialTimeout = time.Minute
 
-// checkSpeech reports what perch-speech on this machine offers, unless the running appliance has reported that.
+// checkSpeech reports what perch-speech on this machine offers, except what the running appliance has reported.
 func (d *Examination) checkSpeech() {
-	if d.Speech == nil || d.reports("perch-speech") {
+	if d.Speech == nil {
 		return
 	}
 	for _, p := range d.Speech.Conditions(d.Config) {
-		d.add(p.Name, nil, p.Note)
+		if !d.reports(p.Name) {
+			d.add(p.Name, nil, p.Note)
+		}
 	}
 }
 
