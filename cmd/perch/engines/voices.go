@@ -22,8 +22,8 @@ type voices struct {
 // voicesTimeout is the maximum duration of the request for an engine's voices.
 const voicesTimeout = 10 * time.Second
 
-// latest returns the voices that were listed last. known is false if the engine lists its voices but has not
-// done so yet.
+// latest returns the voices that were listed last. known is false if the engine can list its voices but
+// no list has come yet.
 func (v *voices) latest() (list []voice.Named, known bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -52,14 +52,14 @@ func (n *Engine) listVoices(ctx context.Context, publish func(event.Event)) {
 	}
 }
 
-// keepVoices sets the voices of each new synthesizer to those of a synthesizer in before with the same kind and
-// address. They are valid until the new synthesizer lists its voices.
+// keepVoices sets the voices of each synthesizer that is not in before to those of a synthesizer in before with the
+// same kind and address. They are valid until the new synthesizer lists its voices.
 func (e *Set) keepVoices(before *Set) {
 	for _, n := range e.All {
 		i := slices.IndexFunc(before.All, func(b *Engine) bool {
-			return b != n && b.voices.fetch != nil && b.Kind == n.Kind && b.Where == n.Where
+			return b.voices.fetch != nil && b.Kind == n.Kind && b.Where == n.Where
 		})
-		if i < 0 || n.voices.fetch == nil {
+		if i < 0 || n.voices.fetch == nil || slices.Contains(before.All, n) {
 			continue
 		}
 		if list, known := before.All[i].voices.latest(); known {
@@ -68,8 +68,8 @@ func (e *Set) keepVoices(before *Set) {
 	}
 }
 
-// Voices returns the voices of the first synthesizer, which a robot can use. known is false if the
-// synthesizer has not listed its voices yet.
+// Voices returns the voices that a robot can use: those of the first synthesizer. known is false if it can list its
+// voices but no list has come yet.
 func (e *Set) Voices() (list []voice.Named, known bool) {
 	for _, n := range e.All {
 		if n.Synthesizer != nil {

@@ -70,6 +70,10 @@ func TestVoicesAreListed(t *testing.T) {
 	fake.err = nil
 	must.Succeed(t, n.quickCheck(t.Context()))
 	want("back", e, true, 2, "joe", "ann")
+	old, _ := newSet(fake)
+	old.keepVoices(next)
+	e.keepVoices(&Set{All: []*Engine{old.All[0], n}})
+	want("shared by the next configuration", e, true, 2, "joe", "ann")
 	without := &Set{}
 	silent := without.add("synthesizer", "scripted", "", slog.New(slog.DiscardHandler))
 	without.setHooks(silent, fake.scripted)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -56,7 +57,7 @@ func newDecoder(text string) *json.Decoder {
 }
 
 // redactValue copies the next JSON value without secrets. name is the field that holds the value, or empty.
-// redactValue also redacts JSON inside strings, such as the results of tools.
+// redactValue also redacts strings that are JSON, such as the results of tools.
 func redactValue(out *bytes.Buffer, d *json.Decoder, name string) error {
 	if isSecret(name) {
 		out.WriteString(`"…"`)
@@ -106,19 +107,19 @@ func redactElements(out *bytes.Buffer, d *json.Decoder, open json.Delim) error {
 	return err
 }
 
-// redactText returns a string without secrets. It redacts a JSON object, and removes the query of a URL.
+// redactText returns a string without secrets. It redacts a JSON object or array, and removes the queries of URLs.
 func redactText(text string) string {
-	if strings.HasPrefix(text, "{") {
+	if start := strings.TrimSpace(text); strings.HasPrefix(start, "{") || strings.HasPrefix(start, "[") {
 		var out bytes.Buffer
-		if redactValue(&out, newDecoder(text), "") == nil {
+		if d := newDecoder(text); redactValue(&out, d, "") == nil && !d.More() {
 			return out.String()
 		}
 	}
-	if address, _, found := strings.Cut(text, "?"); found && strings.Contains(address, "://") {
-		return address + "?…"
-	}
-	return text
+	return query.ReplaceAllString(text, "$1?…")
 }
+
+// query matches a URL with a query.
+var query = regexp.MustCompile(`(\w://[^\s?]*)\?\S*`)
 
 // encodeToken encodes a JSON token without escaping < and >.
 func encodeToken(v any) []byte {

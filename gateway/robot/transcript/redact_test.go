@@ -13,7 +13,7 @@ import (
 func TestNoSecretIsRecorded(t *testing.T) {
 	for _, text := range []string{
 		`{"type":"x","token":"CANARY","session_id":"THESESSION"}`, `{"a":{"Api_Key":"CANARY\\bc"},"b":[{"wifi_password":["CANARY",{"x":"CANARY"}]}]}`,
-		`{"text":"{\"ssid\":\"CA\\\"NARY\",\"n\":1}"}`, `{"url":"http://h:1/f.bin?r=CANARY"}`, `{"uuid":"CANARY"}`,
+		`{"text":"{\"ssid\":\"CA\\\"NARY\",\"n\":1}"}`, `{"url":"http://h:1/f.bin?r=CANARY"}`, `{"text":"there? http://h/?t=CANARY"}`, `{"text":" [{\"token\":\"CANARY\"}]"}`, `{"uuid":"CANARY"}`,
 		`{"Authorization" : "Bearer CANARY"}`,
 		`{"error":{"message":"bad "token" CANARY"}}`, `{"client_secret":{"a":"CANARY"}}`,
 	} {
@@ -22,7 +22,7 @@ func TestNoSecretIsRecorded(t *testing.T) {
 			t.Errorf("%s is recorded as %s", text, got)
 		}
 	}
-	const plain = `{"session_id":"S","type":"tts","n":1.50,"text":"a < b & \"c\"","list":[1,true,null,{}],"o":{}}`
+	const plain = `{"session_id":"S","type":"tts","n":1.50,"text":"a < b & \"c\"","said":"See http://h/. Shall I? [Yes] or no.","tag":"[happy] [no]","list":[1,true,null,{}],"o":{}}`
 	if got := redact("THESESSION", []byte(plain)); got != plain {
 		t.Errorf("%s is recorded as %s", plain, got)
 	}
