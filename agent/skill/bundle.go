@@ -23,7 +23,7 @@ import (
 	"perch/limit"
 )
 
-// Files of a bundle that this package uses. Other files in a bundle affect only its digest.
+// Files of a bundle that this package uses. Other files are only checked and hashed.
 const (
 	manifestFile     = "manifest.json"
 	instructionsFile = "SKILL.md"
@@ -71,8 +71,8 @@ func (d *dependencies) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Read reads the bundle in a folder. Errors name the invalid file, except for a signature that
-// is too large. Read does not check whether the bundle is trusted, see Trust.Check.
+// Read reads the bundle in a folder. Errors name the invalid file, unless the bundle has too many
+// files or is too large. Read does not check whether the bundle is trusted, see Trust.Check.
 func Read(folder string) (Skill, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
@@ -199,7 +199,7 @@ func (c contents) manifest(into *manifest) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", manifestFile, err)
 	case data == nil:
-		return fmt.Errorf("%s is missing; the folder of a skill contains this file", manifestFile)
+		return fmt.Errorf("%s is missing or empty; every skill needs it", manifestFile)
 	}
 	if err := json.Unmarshal(data, into); err != nil {
 		return fmt.Errorf("%s: this is not the expected JSON: %w", manifestFile, err)
@@ -255,7 +255,7 @@ func (m manifest) check() error {
 	}
 	for slot, argument := range m.Slots {
 		if len(m.Slots) > maxSentences || argument == "" || len(slot)+len(argument) > 80 {
-			return errors.New("slots is an object of at most 20 names: the argument for each {slot} of the sentences")
+			return errors.New("slots has more than 20 entries, or one that has no argument or is longer than 80 bytes")
 		}
 	}
 	_, err := parseSchema(m.Input)

@@ -95,7 +95,7 @@ func TestSkillCommandsSayWhatIsWrong(t *testing.T) {
 		want    string
 	}{
 		"itself":      {bundles{"a": plain("a", `,"dependencies":["a"]`)}, "a", "the skill a depends on itself; remove it from its dependencies"},
-		"no manifest": {bundles{"a": {"SKILL.md": "x"}}, "a", "manifest.json is missing; the folder of a skill contains this file"},
+		"no manifest": {bundles{"a": {"SKILL.md": "x"}}, "a", "manifest.json is missing or empty; every skill needs it"},
 		"10 MB": {bundles{"a": {"manifest.json": strings.Repeat(" ", 10<<20)}}, "a",
 			"manifest.json: it is larger than 65536 bytes; shorten it"},
 		"a missing file": {bundles{"a": plain("a", `,"integrity":{"SKILL.md":"sha256-00"}`)}, "a",

@@ -23,8 +23,8 @@ import (
 	"perch/remote"
 )
 
-// webhook is an HTTP server that receives each frame by a POST request, in the same form as skins
-// receive it. If a key is configured, requests are signed according to Standard Webhooks 1, which
+// webhook is an HTTP server to which frames are sent by POST requests, in the same form as to skins. Kinds of frames
+// that the owner has turned off are not sent. If a key is configured, requests are signed according to Standard Webhooks 1, which
 // libraries for most languages can verify.
 type webhook struct {
 	*programConfig
@@ -56,7 +56,7 @@ func webhookKind() kind {
 func newWebhook(o *programConfig) (program, error) {
 	for _, name := range feed.AllKinds() {
 		if word := o.words.get("frame." + name); word != "" && word != name {
-			return nil, fmt.Errorf("words.frame.%s is %.40q; it must be empty, if these frames are not to be sent, or omitted", name, word)
+			return nil, fmt.Errorf("words.frame.%s is %.40q; leave it out, or leave it empty so that these frames are not sent", name, word)
 		}
 	}
 	p := &webhook{programConfig: o}
@@ -89,7 +89,7 @@ func (p *webhook) open(ctx context.Context, note func(error)) (link, error) {
 	return l, nil
 }
 
-// webhookLink is a link to a server. There is no connection: the link ends when a request fails.
+// webhookLink is a link to a server. It counts as connected until a request fails.
 type webhookLink struct {
 	*httpLink
 	*webhook
