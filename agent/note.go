@@ -42,7 +42,8 @@ func ParseNote(content string) (n Note, ok bool) {
 }
 
 // IsNotePrefix reports whether content, the text after an opening bracket, may be the
-// beginning of a marker. content must not contain a colon.
+// beginning of a marker. It returns false until content has a letter of the marker. content must not contain a
+// colon.
 func IsNotePrefix(content string) bool {
 	content = strings.ToLower(strings.TrimLeft(content, " *_`"))
 	if content != "" && len(content) < len(noteWord) {

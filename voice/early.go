@@ -5,8 +5,8 @@ import "context"
 // RecognizeEarly recognizes u with a recognizer that does most of its work after the end of an utterance. When
 // the person pauses, RecognizeEarly passes the sound so far to recognize as a finished utterance. If the person
 // says no more, the result of that call is the transcript of u. If the person goes on, the call is cancelled,
-// and recognize is called again at the next pause. The text of each call becomes the partial text of u. A
-// stranger's utterance is recognized once, at its end.
+// and recognize is called again at the next pause, or with u itself if u ends without one. The text of each call becomes
+// the partial text of u. For a stranger's utterance, recognize is called only once, with u itself.
 func RecognizeEarly(ctx context.Context, u *Utterance, o Options, recognize func(context.Context, *Utterance, Options) (Transcript, error)) (Transcript, error) {
 	for !o.Stranger {
 		sound, err := u.awaitPause(ctx)
@@ -103,8 +103,8 @@ func (u *Utterance) awaitEnd(ctx context.Context) (ended bool) {
 	return ended && err == nil
 }
 
-// setPausedText records the recognizer's text of the first samples. They end with a pause, so the text counts
-// as unchanged for the last unchangedFor of them.
+// setPausedText records text as the partial text after a number of samples. They end with a pause, so the text is
+// recorded as unchanged for unchangedFor, and Expect can judge it at once.
 func (u *Utterance) setPausedText(text string, samples int) {
 	u.SetPartial(text, samples-int(unchangedFor.Seconds()*MicRate))
 	u.SetPartial(text, samples)

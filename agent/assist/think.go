@@ -128,10 +128,10 @@ func (r *turnRun) runPipeline(ctx context.Context, hassID string) (hass.Reply, e
 	if err := run.AwaitStart(ctx, b.o.ConnectWithin); err != nil {
 		return hass.Reply{}, err
 	}
-	// The waiting time left for the next event, and for all events of the turn. Only progress,
-	// text, and the first event of a type extend eventLeft.
+	// The waiting time left for the next event, and for all events of the turn. Only the start
+	// of a message, the start or end of a tool, text, and the first event of a type extend eventLeft.
 	eventLeft, turnLeft := b.o.FirstWithin, b.o.TurnWithin
-	slow := false             // whether the latest texts took longer than the waiting time that they add (see remote.TextWait)
+	slow := false             // whether the texts since then took longer than the waiting time that they add (see remote.TextWait)
 	seen := map[string]bool{} // key: type of event
 	for {
 		start := time.Now()
@@ -186,12 +186,12 @@ func (r *turnRun) runPipeline(ctx context.Context, hassID string) (hass.Reply, e
 	}
 }
 
-// handleProgress handles a progress event. It reports whether a message or tool has started
-// or ended, and by how much the text of the event extends the waiting time.
+// handleProgress handles a progress event. It reports whether a message of another role, or a tool, has
+// started or ended, and by how much the text of the event extends the waiting time.
 func (r *turnRun) handleProgress(e hass.Event) (progressed bool, textTime time.Duration, err error) {
 	d, ok, err := e.Delta()
 	if err != nil || !ok {
-		return false, 0, nil // ignore a part that cannot be read: the last event contains the whole answer
+		return false, 0, nil // ignore a part that cannot be read; finish sends the whole answer if no other part was read
 	}
 	progressed = len(d.Calls) > 0 || d.CallID != "" || d.Role != "" && d.Role != r.role
 	return progressed, remote.TextWait(d.Content) + remote.TextWait(d.Thought), r.handleDelta(d)

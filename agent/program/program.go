@@ -143,8 +143,8 @@ func (p *Program) Write(b []byte) (int, error) { return p.stdin.Write(b) }
 func (p *Program) EndRead() { p.endRead() }
 
 // Terminate stops the program without waiting for its end. It closes the program's input
-// and sends SIGTERM to the process group, followed by SIGKILL after two seconds. The package then
-// kills the processes that have left the group.
+// and sends SIGTERM to the process group, followed by SIGKILL when the program has ended, at the
+// latest after two seconds. The package then kills the processes that have left the group.
 func (p *Program) Terminate() { p.terminate() }
 
 // Done returns a channel that is closed when the program has ended and has been cleaned up.

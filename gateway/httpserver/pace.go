@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Pace bounds the rate of each peer's requests (see PeerOf). It is meant for requests without a key or with a
-// robot's token. Requests from a loopback address or over a unix socket are not limited, because they may come
+// Pace bounds the rate of each peer's requests (see PeerOf). It is meant for requests that need no key, robots'
+// requests and MQTT connections, and requests whose key was refused. Requests from a loopback address or over a unix socket are not limited, because they may come
 // from a proxy for all clients.
 type Pace struct{ peers *peerLimiters }
 

@@ -6,14 +6,14 @@ import (
 	"syscall"
 )
 
-// PerchSpeech is the default address of perch-speech, which serves its own machine.
+// PerchSpeech is the address at which perch-speech listens by default: only programs on the same machine reach it.
 const PerchSpeech = "127.0.0.1:10310"
 
 // Offer holds the models with which a program recognizes speech, and its voices.
 type Offer struct{ Hears, Speaks []Model }
 
 // AskPerchSpeech returns what perch-speech offers on the server at a URL (tcp://host:port). The offer is empty if nothing listens
-// there, or another program does. The error means that the server does not answer.
+// there, or another Wyoming server does. The error means that the URL is invalid, or that no Wyoming server answers.
 func AskPerchSpeech(ctx context.Context, url string) (offer Offer, err error) {
 	e, err := New(Options{Address: url})
 	if err != nil {
@@ -40,5 +40,5 @@ func HasLanguage(models []Model, language string) bool {
 	return ok && len(models) > 0
 }
 
-// Names returns the names of models, separated by commas.
+// Names returns the first few names of models, without duplicates and separated by commas, for a message.
 func Names(models []Model) string { return names(models) }

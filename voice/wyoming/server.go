@@ -55,7 +55,7 @@ func synthesizeNeed(o voice.Options) need {
 	}}
 }
 
-// anyNeed returns the need of an engine that was not used yet: the server must be able to
+// anyNeed returns the need of Check, and of Warm before the first call: the server must be able to
 // recognize or synthesize, and must have the configured model and voice.
 func anyNeed() need {
 	return need{"serve", func(s *server, info Info) error {

@@ -25,7 +25,8 @@ type Options struct {
 	// embedded broker is started and used from then on.
 	FindBroker func(context.Context) (address, user, password string, err error)
 	Listen     string // address of the embedded broker; ":1883" if empty
-	// User and Password are the account at the broker. They may be empty unless Broker is "embedded" or "supervisor".
+	// User and Password are the account at the broker; if Broker is "supervisor", only at the embedded broker. They may be
+	// empty unless Broker is "embedded" or "supervisor".
 	User, Password string
 	CA             []byte // certificates of the authorities that may sign the broker's certificate, in PEM; nil for the system's authorities
 	// Serve runs the embedded broker on a listener, which it leaves open. It returns nil after ctx has ended,

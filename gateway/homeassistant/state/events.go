@@ -9,7 +9,7 @@ import (
 	"perch/plain"
 )
 
-// Conversation translates an event of the bus to the event on the robot's topic conversation. ok is false if the
+// Conversation translates an event of the bus to the event for the robot's topic "conversation". ok is false if the
 // event of the bus is not reported. Of the events of type event.ListeningStarted, only the first since the robot opened its
 // channel is reported. Texts are included only if share is true.
 func (r *Robot) Conversation(envelope event.Envelope, share bool) (c Event, ok bool) {

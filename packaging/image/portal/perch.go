@@ -66,8 +66,8 @@ func (p *perch) robots(ctx context.Context) (talking, connected bool, err error)
 	return s.Open > 0, s.Connected > 0, err
 }
 
-// identity returns Perch's name and Perch's first configured language. If the form offers this
-// language, lang is the language.Tag.
+// identity returns Perch's name and Perch's first configured language. If the form offers
+// the language, lang is its language.Tag, such as de for de-AT.
 func (p *perch) identity(ctx context.Context) (name, lang string, err error) {
 	var c struct {
 		Keys []struct {
@@ -112,7 +112,8 @@ func (p *perch) restart(ctx context.Context) error {
 	return p.call(ctx, http.MethodPost, "restart", struct{}{}, &struct{}{})
 }
 
-// announce makes the robots say a sentence, at once or within ten minutes. The sentence replaces an
+// announce makes the robots say a sentence. If none can be reached, the next robot that connects within ten minutes
+// says it. The sentence replaces an
 // earlier announcement.
 func (p *perch) announce(ctx context.Context, text string) error {
 	return p.call(ctx, http.MethodPost, "notifications", map[string]any{"id": "perch-access-point", "text": text, "urgency": "normal", "speak": true,
