@@ -2,6 +2,7 @@ package wyoming
 
 import (
 	"context"
+	"errors"
 
 	"perch/voice"
 )
@@ -16,8 +17,12 @@ func turnNeed() need {
 	}}
 }
 
-// JudgeEnd implements voice.EndJudge. Of all servers, only perch-speech can judge.
+// JudgeEnd implements voice.EndJudge. Of all servers, only perch-speech can judge. JudgeEnd returns errors.ErrUnsupported
+// without a configured server: others must not hear what they are not asked to recognize.
 func (e *Engine) JudgeEnd(ctx context.Context, u *voice.Utterance) (probability float64, err error) {
+	if e.fixed == nil {
+		return 0, errors.ErrUnsupported
+	}
 	s, _, timeout, err := e.pick(ctx, turnNeed())
 	if err != nil {
 		return 0, err

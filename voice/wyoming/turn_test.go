@@ -1,6 +1,7 @@
 package wyoming
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -8,6 +9,17 @@ import (
 
 	"perch/voice"
 )
+
+// TestOnlyAConfiguredServerJudges checks that no server is searched on the network to judge turns.
+func TestOnlyAConfiguredServerJudges(t *testing.T) {
+	e := newEngine(t, Options{Find: func(context.Context) ([]string, error) {
+		t.Error("the network is searched")
+		return nil, nil
+	}})
+	if _, err := e.JudgeEnd(t.Context(), said(time.Second)); !errors.Is(err, errors.ErrUnsupported) {
+		t.Error(err)
+	}
+}
 
 // ends is the info of perch-speech with a model for the end of turns.
 const ends = `{"tts":[{"name":"perch-speech","installed":true,"voices":[{"name":"a"}]}],"perch-turn":[{"name":"perch-speech","installed":true}]}`
