@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,8 +47,10 @@ func enginesCommand() *cobra.Command {
 	return flags.registerAll(c)
 }
 
-// lookEvery is the time between two looks at the folder of models.
-const lookEvery = 2 * time.Second
+const (
+	lookEvery = 2 * time.Second // time between two looks at the folder of models
+	settleFor = 5 * time.Second // time without a change after which a model is taken to be copied completely
+)
 
 // serveEngines serves the models in the folder, except those named in without, until ctx ends. It serves at once, loads the
 // models in the background, and serves what is put into the folder later, too. Unless offersSlow is set, it offers a recognizer
@@ -92,7 +96,7 @@ type engines struct {
 	without []string // names of models to leave out
 	load    *loader
 	options wyoming.Options
-	loaded  map[string]any // functions that return the loaded models, by name; see once
+	loaded  map[string]any // a *loadedOnce for each model, by name
 	all     []func()       // calls the functions in loaded
 
 	offersSlow bool
@@ -102,6 +106,7 @@ type engines struct {
 // watch loads the models in list, and those that are put into the folder later, until ctx ends. It gives the server new
 // options when the models in the folder have changed.
 func (e *engines) watch(ctx context.Context, folder models.Folder, list []models.Installed, server *wyoming.Server) {
+	stamps := stampsOf(list)
 	for {
 		for _, load := range e.all {
 			if ctx.Err() == nil {
@@ -117,16 +122,48 @@ func (e *engines) watch(ctx context.Context, folder models.Folder, list []models
 			return
 		}
 		now, err := folder.List()
-		if err != nil || slices.Equal(now, list) {
-			continue // an error may be temporary, and the models that are loaded need no files
+		if err != nil {
+			continue // it may be temporary, and the models that are loaded need no files
 		}
-		list = now
+		stampsNow := stampsOf(now)
+		if maps.Equal(stampsNow, stamps) || !settled(stamps, stampsNow) {
+			continue
+		}
+		list, stamps = now, stampsNow
 		// A model that was removed may come again, from another place.
 		e.without = slices.DeleteFunc(e.without, func(name string) bool {
 			return !slices.ContainsFunc(list, func(m models.Installed) bool { return m.Name == name })
 		})
 		e.apply(list, server)
 	}
+}
+
+// stampsOf returns the time of the latest change in the folder of each model.
+func stampsOf(list []models.Installed) map[models.Installed]time.Time {
+	stamps := map[models.Installed]time.Time{}
+	for _, m := range list {
+		stamps[m] = time.Time{}
+		entries, err := os.ReadDir(m.Dir)
+		if err != nil {
+			continue // it was removed meanwhile
+		}
+		for _, e := range entries {
+			if info, err := e.Info(); err == nil && info.ModTime().After(stamps[m]) {
+				stamps[m] = info.ModTime()
+			}
+		}
+	}
+	return stamps
+}
+
+// settled reports whether the models that have changed since before did so at least settleFor ago.
+func settled(before, now map[models.Installed]time.Time) bool {
+	for m, at := range now {
+		if !at.Equal(before[m]) && time.Since(at).Abs() < settleFor { // the clock may have been set back
+			return false
+		}
+	}
+	return true
 }
 
 // apply gives the server the options for the models in list.
@@ -171,16 +208,27 @@ func (e *engines) set(list []models.Installed) {
 	e.candidates = candidates
 }
 
-// once adds a function for a model to e.loaded, and returns it: the function in old, or else one that loads the model at the
-// first call. Its error is logged by the loader.
+// once adds a function for a model to e.loaded, and returns it: the function in old unless it has failed, or else one that
+// loads the model at the first call. Its error is logged by the loader.
 func once[E any](e *engines, old map[string]any, m models.Installed, load func(models.Installed) (E, error)) func() (E, error) {
-	loaded, isOld := old[m.Name].(func() (E, error))
-	if !isOld {
-		loaded = sync.OnceValues(func() (E, error) { return load(m) })
+	model, isOld := old[m.Name].(*loadedOnce[E])
+	if !isOld || model.failed.Load() {
+		model = &loadedOnce[E]{}
+		model.loaded = sync.OnceValues(func() (E, error) {
+			engine, err := load(m)
+			model.failed.Store(err != nil)
+			return engine, err
+		})
 	}
-	e.loaded[m.Name] = loaded
-	e.all = append(e.all, func() { _, _ = loaded() })
-	return loaded
+	e.loaded[m.Name] = model
+	e.all = append(e.all, func() { _, _ = model.loaded() })
+	return model.loaded
+}
+
+// loadedOnce is a model that is loaded by the first call of loaded.
+type loadedOnce[E any] struct {
+	loaded func() (E, error)
+	failed atomic.Bool // whether it could not be loaded
 }
 
 // tryCandidates tries the recognizers that are not known to be fast, and reports whether those to offer have changed. One that is

@@ -2,12 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"perch/cmd/perch-speech/models"
+	"perch/must"
 	"perch/voice"
 )
 
@@ -48,4 +53,36 @@ func TestOnlyFastRecognizersAreOffered(t *testing.T) {
 	check("removed, and put there again", 0)
 	e.offersSlow = true
 	check("with slow ones", 1)
+}
+
+// TestModelsSettle checks that a model is loaded when its files have not changed for a while, and loaded again if that
+// has failed.
+func TestModelsSettle(t *testing.T) {
+	m := models.Installed{Name: "anna", Dir: t.TempDir()}
+	file := filepath.Join(m.Dir, "anna.onnx")
+	must.Succeed(t, os.WriteFile(file, nil, 0o600))
+	copied := stampsOf([]models.Installed{m})
+	if settled(nil, copied) {
+		t.Error("it is loaded while it is copied")
+	}
+	old := time.Now().Add(-time.Minute)
+	must.Succeed(t, os.Chtimes(file, old, old))
+	if later := stampsOf([]models.Installed{m}); !settled(nil, later) || maps.Equal(copied, later) || !settled(copied, copied) {
+		t.Errorf("copied %v, %v", copied, later)
+	}
+	loads := 0
+	e := engines{loaded: map[string]any{}}
+	for range 3 {
+		old := e.loaded
+		e.loaded = map[string]any{}
+		_, _ = once(&e, old, m, func(models.Installed) (int, error) {
+			if loads++; loads == 1 {
+				return 0, errors.New("it may not write there")
+			}
+			return loads, nil
+		})()
+	}
+	if loads != 2 {
+		t.Errorf("loaded %d times", loads)
+	}
 }

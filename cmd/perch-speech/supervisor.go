@@ -45,7 +45,7 @@ type supervisor struct {
 }
 
 // run runs the engines until ctx ends, and starts them again when they end. A model that ended them while it was loaded is
-// left out from then on.
+// left out until they have run for goodRun and end again.
 func (s supervisor) run(ctx context.Context) {
 	var broken []string
 	for pause := time.Duration(0); ; {
@@ -61,7 +61,7 @@ func (s supervisor) run(ctx context.Context) {
 		}
 		s.log.Error("the engines ended and are started again; what was being said is lost", "err", err)
 		if time.Since(began) > goodRun {
-			pause = 0
+			pause, broken = 0, nil // the owner may have mended them
 		}
 		select {
 		case <-time.After(pause):

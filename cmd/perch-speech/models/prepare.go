@@ -189,10 +189,18 @@ func writeTokens(dir string, text []byte) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, text) {
 		return nil
 	}
-	if err := os.WriteFile(path+partEnd, text, fileMode); err != nil {
+	to, err := os.CreateTemp(dir, tokensFile+"*"+partEnd) // a download and the loading of its model may both prepare it
+	if err != nil {
 		return fmt.Errorf("prepare a model: %w; sudo perch-speech models check prepares it", err)
 	}
-	return os.Rename(path+partEnd, path)
+	_, err = to.Write(text)
+	if err = errors.Join(err, to.Chmod(fileMode), to.Close()); err == nil {
+		err = os.Rename(to.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(to.Name()))
+	}
+	return nil
 }
 
 // readSmall reads a file. It returns an error if the file has more than size bytes.
