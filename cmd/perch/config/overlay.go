@@ -249,17 +249,20 @@ func (o *Overlay) Change(values map[string]any) (Changes, []Fault, error) {
 // FollowSpeech applies the configuration again whenever perch-speech on this machine offers something else than before, until ctx
 // ends: the default lists of engines depend on that.
 func (o *Overlay) FollowSpeech(ctx context.Context, log *slog.Logger) {
+	waits := false // a change has not been applied
 	for remote.Sleep(ctx, o.Speech.Every) == nil {
-		if !o.Speech.Look(ctx) {
+		changed := o.Speech.Look(ctx)
+		if !changed && !waits {
 			continue
 		}
-		if err := o.reload(); err != nil {
-			log.Warn("perch-speech has changed, and robots will use that after a restart", "err", err)
+		err := o.reload()
+		if waits = err != nil; changed && waits {
+			log.Warn("perch-speech has changed, and robots cannot use that yet", "err", err)
 		}
 	}
 }
 
-// reload applies the configuration of the files again, unless it has faults, which the page shows.
+// reload applies the configuration of the files again. It returns an error if the configuration has faults.
 func (o *Overlay) reload() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -269,7 +272,7 @@ func (o *Overlay) reload() error {
 	}
 	c := o.checkTexts(text, overlay)
 	if len(c.faults) > 0 {
-		return nil
+		return errors.New("the configuration has faults: perch check-config shows them")
 	}
 	restart, err := o.Applier.Apply(&c.config)
 	if err == nil {

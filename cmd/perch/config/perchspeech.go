@@ -20,21 +20,28 @@ type PerchSpeech struct {
 
 	mu     sync.Mutex
 	looked bool
-	offer  wyoming.Offer
+	seen   wyoming.Offer // at the latest look
+	offer  wyoming.Offer // that counts
 }
 
 // answerWithin is how long perch-speech may take to say what it offers.
 const answerWithin = 2 * time.Second
 
-// Look asks perch-speech what it offers, and reports whether that has changed. If perch-speech does not answer, nothing has changed.
+// Look asks perch-speech what it offers, and reports whether that has changed. A change counts at the second look, because
+// perch-speech may just be starting again. If perch-speech does not answer, nothing has changed.
 func (p *PerchSpeech) Look(ctx context.Context) (changed bool) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	offer, err := wyoming.AskPerchSpeech(ctx, p.Address)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.looked = true
-	if err != nil || reflect.DeepEqual(offer, p.offer) {
+	if err != nil {
+		p.looked = true
+		return false
+	}
+	counts := !p.looked || reflect.DeepEqual(offer, p.seen)
+	p.looked, p.seen = true, offer
+	if !counts || reflect.DeepEqual(offer, p.offer) {
 		return false
 	}
 	p.offer = offer

@@ -49,3 +49,19 @@ func TestPerchSpeechComesBeforeDefaults(t *testing.T) {
 		check(text, want[0], want[1])
 	}
 }
+
+// TestPerchSpeechMayRestart checks that one look at which perch-speech is away changes nothing.
+func TestPerchSpeechMayRestart(t *testing.T) {
+	address := appliancetest.FreeAddress(t)
+	speech := &config.PerchSpeech{Address: "tcp://" + address}
+	stop := appliancetest.StartPerchSpeech(t, address, "en-US")
+	if !speech.Look(t.Context()) {
+		t.Error("the first look finds nothing")
+	}
+	stop()
+	for look, want := range []bool{false, true, false} {
+		if got := speech.Look(t.Context()); got != want {
+			t.Errorf("look %d after its end: changed %v", look+1, got)
+		}
+	}
+}
