@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"perch/voice/music"
 )
 
-// triedAtOnce is how many sources of music are decoded at the same time.
-const triedAtOnce = 4
+const (
+	triedAtOnce = 4                // sources of music that are decoded at the same time
+	triedWithin = 30 * time.Second // time for all sources
+)
 
 // checkMusic checks that ffmpeg is installed and each source of the owner's music has sound. It does nothing without
 // music.
@@ -19,6 +22,8 @@ func (d *Examination) checkMusic(ctx context.Context) {
 	if len(sources) == 0 {
 		return
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, triedWithin, fmt.Errorf("all music together took longer than %s", triedWithin))
+	defer cancel()
 	decoder := music.NewDecoder()
 	defer decoder.Close()
 	errs := make([]error, len(sources))
@@ -26,9 +31,13 @@ func (d *Examination) checkMusic(ctx context.Context) {
 	var all sync.WaitGroup
 	for i, s := range sources {
 		all.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			errs[i] = decoder.Play(s).Try(ctx)
+			select {
+			case slots <- struct{}{}:
+				defer func() { <-slots }()
+				errs[i] = decoder.Play(s).Try(ctx)
+			case <-ctx.Done():
+				errs[i] = fmt.Errorf("%s was not tried: %w", s.Name, context.Cause(ctx))
+			}
 		})
 	}
 	all.Wait()
