@@ -92,8 +92,8 @@ func setLevel(level string) action {
 	})
 }
 
-// currentLevel returns the number that some part of the robot's status has under the name of t's argument, or 50 if
-// there is none.
+// currentLevel returns the number that some part of the robot's status has under the name of t's argument, and
+// otherwise 50.
 func currentLevel(ctx context.Context, c *command, t device.Control) int {
 	var status map[string]map[string]any
 	if tool, ok := device.FindControl(c.turn.Body.Tools(), "get device status"); ok {

@@ -87,7 +87,7 @@ const (
 type candidate struct {
 	load   func() (*sherpa.Recognizer, error)
 	isFast bool
-	trials int // in which it was too slow
+	trials int // number of trials, all too slow
 	next   time.Time
 }
 
@@ -103,7 +103,7 @@ type engines struct {
 	candidates map[string]*candidate // by name; the recognizers in the folder
 }
 
-// watch loads the models in list, and those that are put into the folder later, until ctx ends. It gives the server new
+// watch loads the models in list, and models that are put into the folder later, until ctx ends. It gives the server new
 // options when the models in the folder have changed.
 func (e *engines) watch(ctx context.Context, folder models.Folder, list []models.Installed, server *wyoming.Server) {
 	stamps := stampsOf(list)
@@ -145,7 +145,7 @@ func stampsOf(list []models.Installed) map[models.Installed]time.Time {
 		stamps[m] = time.Time{}
 		entries, err := os.ReadDir(m.Dir)
 		if err != nil {
-			continue // it was removed meanwhile
+			continue // it was just removed
 		}
 		for _, e := range entries {
 			if info, err := e.Info(); err == nil && info.ModTime().After(stamps[m]) {
@@ -208,8 +208,8 @@ func (e *engines) set(list []models.Installed) {
 	e.candidates = candidates
 }
 
-// once adds a function for a model to e.loaded, and returns it: the function in old unless it has failed, or else one that
-// loads the model at the first call. Its error is logged by the loader.
+// once adds a function for a model to e.loaded, and returns it: the function in old unless it has failed, or else a new
+// function, which loads the model at the first call. Its error is logged by the loader.
 func once[E any](e *engines, old map[string]any, m models.Installed, load func(models.Installed) (E, error)) func() (E, error) {
 	model, isOld := old[m.Name].(*loadedOnce[E])
 	if !isOld || model.failed.Load() {
@@ -231,8 +231,8 @@ type loadedOnce[E any] struct {
 	failed atomic.Bool // whether it could not be loaded
 }
 
-// tryCandidates tries the recognizers that are not known to be fast, and reports whether those to offer have changed. One that is
-// too slow in maxTrials trials is left out from then on, and its memory is freed.
+// tryCandidates tries the recognizers that are not known to be fast, and reports whether the recognizers to offer have changed. A
+// recognizer that is too slow in maxTrials trials is left out from then on, and its memory is freed.
 func (e *engines) tryCandidates(ctx context.Context) (changed bool) {
 	for name, c := range e.candidates {
 		model, err := c.load()

@@ -51,7 +51,7 @@ type Model[E any] struct {
 	Engine E
 }
 
-// Handler handles an event of a type of its own. It responds by calling send. An error ends the connection.
+// Handler handles an event of a type that the protocol does not have. It responds by calling send. An error ends the connection.
 type Handler func(ctx context.Context, e wire.Event, send func(name string, data any) error) error
 
 // Options configures a Server. A mind, a recognizer, a synthesizer or Local is required; a service without an option is not offered.

@@ -14,7 +14,7 @@ import (
 )
 
 // Folder is the path of a folder that has a folder for each model. It may be followed by a colon and the path of a second
-// folder, whose models are only read: those that Debian packages install.
+// folder, whose models are only read: the models of Debian packages.
 type Folder string
 
 // Own returns the first folder, where models are downloaded to and removed.
