@@ -179,7 +179,7 @@ func TestWebhookThatHangs(t *testing.T) {
 	other := newFake(t, "", nil)
 	began := time.Now()
 	h := newHarness(t, Target{Kind: "webhook", URL: r.URL}, Target{Kind: "warudo", URL: "ws://" + other.address})
-	h.eventually("it is asked", func() bool { return asked.Load() > 0 })
+	h.eventually("it is asked, and the other is connected", func() bool { return asked.Load() > 0 && h.relays.List()[1].OK })
 	for range 1000 {
 		h.happens(robotA, "s", turn()...)
 	}
