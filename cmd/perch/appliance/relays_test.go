@@ -25,6 +25,7 @@ func TestAnAvatarProgramShowsATalk(t *testing.T) {
 	c.Relays = []config.Relay{{Kind: "warudo", URL: "ws://" + lasts.Address}, {Kind: "warudo", Name: "second", URL: "ws://" + killed.Address}}
 	p := appliancetest.NewPeers(t)
 	p.Words, p.Rest = []string{"😊", " This", " is", " one.", " This", " is", " two.", " And", " three."}, make(chan struct{})
+	p.Every = 200 * time.Millisecond // the answer begins before the person has surely ended, and thinking is shown for the rest of it
 	p.Use(&c)
 	h := appliancetest.Start(t, c, t.TempDir())
 	h.Adopt("A0:B1:C2:D3:E4:F5")
@@ -51,8 +52,7 @@ func TestAnAvatarProgramShowsATalk(t *testing.T) {
 	if len(answer) == 0 {
 		t.Fatal("the robot answers nothing")
 	}
-	// The state thinking may be too short to be shown: the answer began in the pause.
-	for _, want := range []string{`"listening"`, `"speaking"`, `"data":"` + answer[0]} {
+	for _, want := range []string{`"listening"`, `"thinking"`, `"speaking"`, `"data":"` + answer[0]} {
 		if len(lasts.Containing(want)) == 0 {
 			t.Errorf("%s was not told: %v", want, lasts.All())
 		}
