@@ -257,6 +257,26 @@ func TestEndOfTurnIsJudged(t *testing.T) {
 	}
 }
 
+// TestEndlessSoundIsJudgedOnce checks that a client that sends sound without end is judged at the maximum length.
+func TestEndlessSoundIsJudgedOnce(t *testing.T) {
+	judged := make(chan time.Duration, 2)
+	g := dial(t, serve(t, Options{Synthesizer: synthesizer(letters), Judge: judge(func(ctx context.Context, u *voice.Utterance) (float64, error) {
+		err := u.Wait(ctx)
+		judged <- u.Duration()
+		return 1, err
+	})}))
+	f := wire.Format{Rate: 16000, Width: 2, Channels: 1}
+	g.event(wire.TypeTurn, nil, nil)
+	g.event(wire.TypeAudioStart, f, nil)
+	for range int(voice.MaxUtterance/time.Second) + 5 {
+		g.event(wire.TypeAudioChunk, f, make([]byte, 2*voice.MicRate))
+	}
+	g.expect(wire.TypeTurn, `{"complete":1}`)
+	if d := <-judged; d != voice.MaxUtterance || len(judged) > 0 {
+		t.Errorf("%s of sound were judged, and %d times more", d, len(judged))
+	}
+}
+
 // TestAJudgeThatIsMissingOrFails checks that the client is told.
 func TestAJudgeThatIsMissingOrFails(t *testing.T) {
 	g := dial(t, serve(t, all()))
